@@ -1,0 +1,500 @@
+"""The one place that talks to git: plumbing only, bytes in and out, no user configuration."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hexpatch import objects, proc
+from hexpatch.errors import HexpatchError, MissingObject
+from hexpatch.objects import Commit
+
+NULL = "0" * 40
+
+# Settings that change bytes or run programs. The user's files are not read at all (see
+# `environment`); these guard against what git takes from elsewhere.
+PINNED = (
+    "core.hooksPath=/dev/null",
+    "core.attributesFile=/dev/null",
+    "core.excludesFile=/dev/null",
+    "core.quotePath=true",
+    "core.autocrlf=false",
+    "core.safecrlf=false",
+    "core.pager=cat",
+    "commit.gpgSign=false",
+    "diff.renames=true",
+    "diff.algorithm=myers",
+    "diff.suppressBlankEmpty=false",
+    "color.ui=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "protocol.ext.allow=never",
+    "advice.detachedHead=false",
+)
+
+
+def environment(*, user_config: bool = False) -> dict[str, str]:
+    """The caller's environment without GIT_*; and, but for the network, without git settings."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    for kept in ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_SSL_CAINFO"):
+        if user_config and kept in os.environ:
+            env[kept] = os.environ[kept]
+    env.update(
+        LC_ALL="C.UTF-8",
+        TZ="UTC",
+        GIT_TERMINAL_PROMPT="0",
+        GIT_OPTIONAL_LOCKS="0",
+        GIT_EDITOR="true",
+        GIT_PAGER="cat",
+        GIT_ATTR_NOSYSTEM="1",
+    )
+    if user_config:
+        for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):
+            if name in os.environ:
+                env[name] = os.environ[name]
+    else:
+        env.update(GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_SYSTEM=os.devnull)
+        env.update(GIT_CONFIG_NOSYSTEM="1")
+    return env
+
+
+@dataclass(frozen=True)
+class Clone:
+    """What the user's own clone is: where its objects are and what it lacks."""
+
+    git_dir: Path
+    shallow: bool
+    promisor_url: str | None
+
+
+@dataclass(frozen=True)
+class RawChange:
+    """One path that differs between two trees; modes are 0 and ids NULL where it is absent."""
+
+    status: str
+    old_mode: int
+    new_mode: int
+    old_id: str
+    new_id: str
+    path: bytes
+    new_path: bytes
+
+
+class Repo:
+    """A git directory, optionally with a working tree. Close it, or use it in a `with`."""
+
+    def __init__(self, git_dir: Path, work_tree: Path | None = None) -> None:
+        self.git_dir = git_dir
+        self.work_tree = work_tree
+        self._env = environment()
+        self._batch: subprocess.Popen[bytes] | None = None
+        self._pinned = [part for setting in PINNED for part in ("-c", setting)]
+
+    def __enter__(self) -> Repo:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the reader process."""
+        if self._batch is not None:
+            assert self._batch.stdin is not None
+            self._batch.stdin.close()
+            assert self._batch.stdout is not None
+            self._batch.stdout.close()
+            self._batch.wait()
+            self._batch = None
+
+    # -- running git ---------------------------------------------------------------------
+
+    def _argv(self, args: Sequence[str]) -> list[str]:
+        argv = ["git", *self._pinned, f"--git-dir={self.git_dir}"]
+        if self.work_tree is not None:
+            argv.append(f"--work-tree={self.work_tree}")
+        return [*argv, *args]
+
+    def git(
+        self,
+        *args: str,
+        stdin: bytes | None = None,
+        ok: Sequence[int] = (0,),
+        env: dict[str, str] | None = None,
+    ) -> bytes:
+        """Standard output of one git command; a status not in `ok` is a HexpatchError."""
+        return self.git_status(*args, stdin=stdin, ok=ok, env=env)[1]
+
+    def git_status(
+        self,
+        *args: str,
+        stdin: bytes | None = None,
+        ok: Sequence[int] = (0, 1),
+        env: dict[str, str] | None = None,
+    ) -> tuple[int, bytes]:
+        """Exit status and standard output of one git command."""
+        done = proc.run(
+            self._argv(args),
+            cwd=self.work_tree,
+            env={**self._env, **(env or {})},
+            stdin=stdin,
+        )
+        if done.status not in ok:
+            text = done.stderr.decode("utf-8", "replace").strip()
+            if done.status < 0:
+                text = f"killed by signal {-done.status}"
+            raise HexpatchError(f"git {args[0]} failed in {self.git_dir}: {text}")
+        return done.status, done.stdout
+
+    # -- objects -------------------------------------------------------------------------
+
+    def lookup(self, name: str) -> tuple[str, str, bytes] | None:
+        """(id, kind, data) of an object named by id or expression; None when it is not there."""
+        if "\n" in name:
+            return None
+        if self._batch is None or self._batch.poll() is not None:
+            self._batch = subprocess.Popen(
+                self._argv(["cat-file", "--batch"]),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=self._env,
+            )
+        assert self._batch.stdin is not None
+        assert self._batch.stdout is not None
+        try:
+            self._batch.stdin.write(name.encode("utf-8", "surrogateescape") + b"\n")
+            self._batch.stdin.flush()
+        except BrokenPipeError:
+            return None
+        head = self._batch.stdout.readline()
+        # "missing", "ambiguous"; an empty answer: git died on a promised object it can't fetch
+        fields = head.rstrip(b"\n").rsplit(b" ", 2)
+        if len(fields) != 3 or not fields[2].isdigit():
+            return None
+        size = int(fields[2])
+        data = self._batch.stdout.read(size + 1)[:-1]
+        return fields[0].decode(), fields[1].decode(), data
+
+    def read(self, oid: str, kind: str) -> bytes:
+        """Data of an object that has to be there and be of that kind."""
+        found = self.lookup(oid)
+        if found is None:
+            raise MissingObject(
+                f"{kind} {oid} is not in {self.git_dir}",
+                "the clone may be shallow or partial and its remote out of reach: "
+                "`git fetch --unshallow`, or go online, and run again",
+            )
+        if found[1] != kind:
+            raise HexpatchError(f"{oid} is a {found[1]}, not a {kind}")
+        return found[2]
+
+    def has(self, oid: str) -> bool:
+        """Is the object in the store, without asking a remote for it?"""
+        status, _ = self.git_status("cat-file", "-e", oid, ok=(0, 1, 128))
+        return status == 0
+
+    def existing(self, oids: Iterable[str]) -> set[str]:
+        """Which of these objects the store has already."""
+        asked = list(oids)
+        if not asked:
+            return set()
+        out = self.git(
+            "cat-file",
+            "--batch-check=%(objectname)",
+            stdin="\n".join(asked).encode() + b"\n",
+        )
+        return {line.decode() for line in out.split(b"\n") if line and b" " not in line}
+
+    def write_objects(self, objs: Sequence[tuple[str, bytes]]) -> None:
+        """Add whole objects (kind, data): a few loose, many as one pack. All or none."""
+        if not objs:
+            return
+        if len(objs) < 100:
+            command = ["unpack-objects", "-q"]
+        else:
+            command = ["index-pack", "--stdin", "--no-rev-index"]
+        with tempfile.TemporaryFile() as errors:
+            child = subprocess.Popen(
+                self._argv(command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                env=self._env,
+            )
+            assert child.stdin is not None
+            try:
+                for chunk in objects.pack(objs, len(objs)):
+                    child.stdin.write(chunk)
+                child.stdin.close()
+            except BrokenPipeError:
+                pass
+            except BaseException:
+                child.kill()
+                child.wait()
+                raise
+            if child.wait() != 0:
+                errors.seek(0)
+                text = errors.read().decode("utf-8", "replace").strip()
+                raise HexpatchError(f"git {command[0]} failed in {self.git_dir}: {text}")
+
+    # -- names ---------------------------------------------------------------------------
+
+    def resolve(self, name: str, kind: str = "commit") -> str | None:
+        """The full id a name stands for, peeled to `kind`; None when there is none."""
+        if not name or name.startswith("-"):
+            return None
+        status, out = self.git_status(
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            "--end-of-options",
+            f"{name}^{{{kind}}}",
+            ok=(0, 1, 128),
+        )
+        return out.decode().strip() if status == 0 else None
+
+    def commit(self, oid: str) -> Commit:
+        """Parts of a commit."""
+        return objects.parse_commit(self.read(oid, "commit"))
+
+    def tree_of(self, oid: str) -> str:
+        """Tree id of a commit."""
+        return self.commit(oid).tree
+
+    def refs(self, prefix: str) -> dict[str, str]:
+        """Refs below a prefix: full name -> id."""
+        out = self.git("for-each-ref", "--format=%(refname) %(objectname)", prefix)
+        pairs = (line.split(" ") for line in out.decode().splitlines())
+        return {name: oid for name, oid in pairs}
+
+    def ref(self, name: str) -> str | None:
+        """The id a full ref name holds."""
+        return self.refs(name).get(name)
+
+    def update_refs(self, changes: dict[str, str | None]) -> None:
+        """Move, create (id) or delete (None) refs in one transaction."""
+        if not changes:
+            return
+        lines = [
+            f"update {name} {oid}" if oid else f"delete {name}" for name, oid in changes.items()
+        ]
+        self.git("update-ref", "--stdin", stdin="\n".join(lines).encode() + b"\n")
+
+    def valid_branch(self, name: str) -> bool:
+        """Does git take this as a branch name?"""
+        return self.git_status("check-ref-format", "--branch", name, ok=(0, 1, 128))[0] == 0
+
+    # -- history -------------------------------------------------------------------------
+
+    def commits(self, base: str, tip: str, *paths: bytes, first_parent: bool = False) -> list[str]:
+        """Commits in base..tip, oldest first, optionally only those that touch `paths`."""
+        args = ["rev-list", "--reverse", "--topo-order", f"{base}..{tip}"]
+        if first_parent:
+            args.insert(1, "--first-parent")
+        if paths:
+            args += ["--", *(os.fsdecode(b":(top,literal)" + p) for p in paths)]
+        return self.git(*args).decode().split()
+
+    def is_ancestor(self, one: str, two: str) -> bool | None:
+        """Is `one` an ancestor of `two`? None where a shallow history can't tell."""
+        status, _ = self.git_status("merge-base", "--is-ancestor", one, two, ok=(0, 1, 128))
+        if status == 0:
+            return True
+        if (self.git_dir / "shallow").exists():
+            return None
+        return False if status == 1 else None
+
+    def raw_diff(self, old: str, new: str, *, renames: bool = False) -> list[RawChange]:
+        """Paths that differ between two trees or commits."""
+        args = ["diff-tree", "-r", "-z", "--raw", "--no-abbrev"]
+        args.append("-M" if renames else "--no-renames")
+        return list(_raw(self.git(*args, old, new).split(b"\0")))
+
+    def diff(self, old: str, new: str, paths: Sequence[bytes] = (), context: int = 3) -> bytes:
+        """Patch text between two trees: full ids, binary payload, no rename guessing."""
+        args = ["diff-tree", "-r", "-p", f"-U{context}", "--full-index", "--binary"]
+        args += ["--no-renames", old, new]
+        if paths:
+            args += ["--", *(os.fsdecode(b":(top,literal)" + p) for p in paths)]
+        return self.git(*args)
+
+    def patches(self, commits: Sequence[str], *extra: str) -> Iterator[tuple[str, bytes]]:
+        """Patch text of each commit against its first parent: canonical bytes, one process."""
+        args = ["diff-tree", "--stdin", "-r", "-p", "-m", "--first-parent", "--root"]
+        args += ["--full-index", "--binary", "-M", *extra]
+        out = self.git(*args, stdin="\n".join(commits).encode() + b"\n")
+        marks = []
+        at = 0
+        for oid in commits:
+            # no diff line is 40 hex digits alone: text has a prefix, base85 another length
+            mark = oid.encode() + b"\n"
+            if not out.startswith(mark, at):
+                at = out.find(b"\n" + mark, at) + 1
+            if at <= 0 and not out.startswith(mark):
+                marks.append(-1)
+                at = 0
+                continue
+            marks.append(at)
+        bounds = [m for m in marks if m >= 0] + [len(out)]
+        step = 0
+        for oid, mark in zip(commits, marks, strict=True):
+            if mark < 0:
+                yield oid, b""
+                continue
+            step += 1
+            yield oid, out[mark + 41 : bounds[step]]
+
+    def last_change(self, base: str, tip: str, path: bytes) -> tuple[str, str] | None:
+        """(id, subject) of the newest upstream commit in base..tip that touches a path."""
+        out = self.git(
+            "log",
+            "-1",
+            "--format=%H%x00%s",
+            "--no-show-signature",
+            f"{base}..{tip}",
+            "--",
+            os.fsdecode(b":(top,literal)" + path),
+        )
+        if not out:
+            return None
+        oid, _, subject = out.decode("utf-8", "replace").rstrip("\n").partition("\0")
+        return oid, subject
+
+    def range_diff(self, old_base: str, old: str, new_base: str, new: str) -> str:
+        """git's own comparison of two versions of a series."""
+        return self.git(
+            "range-diff",
+            "--no-color",
+            "--creation-factor=90",
+            f"{old_base}..{old}",
+            f"{new_base}..{new}",
+        ).decode("utf-8", "replace")
+
+    def format_patch(self, base: str, tip: str, into: Path) -> list[Path]:
+        """Mails of base..tip as plain `git format-patch` makes them, in order."""
+        out = self.git(
+            "format-patch",
+            "--zero-commit",
+            "--binary",
+            "-M",
+            "--always",
+            "--no-numbered" if self.git("rev-list", "--count", f"{base}..{tip}") == b"1\n" else "-n",
+            "-o",
+            os.fspath(into),
+            f"{base}..{tip}",
+        )
+        return [Path(line) for line in out.decode("utf-8", "surrogateescape").split("\n") if line]
+
+    def merge_file(
+        self, base: bytes, ours: bytes, theirs: bytes, labels: tuple[str, str, str]
+    ) -> tuple[bytes, int]:
+        """git's own three-way merge of one file: text (with marks) and number of conflicts."""
+        with tempfile.TemporaryDirectory(prefix="hexpatch-") as scratch:
+            names = []
+            for name, data in (("ours", ours), ("base", base), ("theirs", theirs)):
+                file = Path(scratch, name)
+                file.write_bytes(data)
+                names.append(os.fspath(file))
+            args = ["merge-file", "-p", "--zdiff3"]
+            for label in labels:
+                args += ["-L", label]
+            status, out = self.git_status(*args, *names, ok=range(0, 256))
+        if status >= 255:
+            raise HexpatchError("git merge-file failed: binary content, or git older than 2.35")
+        return out, status
+
+    def object_kind(self, name: str) -> str | None:
+        """commit, tree, blob or tag; None when absent."""
+        found = self.lookup(name)
+        return found[1] if found else None
+
+    # -- the checkout --------------------------------------------------------------------
+
+    def git_path(self, name: str) -> Path:
+        """A file of this (work tree's) git directory."""
+        out = self.git("rev-parse", "--git-path", name).decode().rstrip("\n")
+        path = Path(out)
+        return path if path.is_absolute() else (self.work_tree or Path.cwd()) / path
+
+
+def _raw(fields: list[bytes]) -> Iterator[RawChange]:
+    at = 0
+    while at + 1 < len(fields):
+        head = fields[at]
+        if not head.startswith(b":"):
+            at += 1
+            continue
+        old_mode, new_mode, old_id, new_id, status = head[1:].split(b" ")
+        path = fields[at + 1]
+        new_path = path
+        at += 2
+        if status[:1] in b"RC":
+            new_path = fields[at]
+            at += 1
+        yield RawChange(
+            status[:1].decode(),
+            int(old_mode, 8),
+            int(new_mode, 8),
+            old_id.decode(),
+            new_id.decode(),
+            path,
+            new_path,
+        )
+
+
+def init_bare(git_dir: Path) -> Repo:
+    """Create (or reopen) a bare store with settings that keep its bytes and objects as they are."""
+    if not (git_dir / "HEAD").exists():
+        git_dir.parent.mkdir(parents=True, exist_ok=True)
+        done = proc.run(
+            ["git", "init", "-q", "--bare", "--template=", "-b", "main", git_dir],
+            env=environment(),
+        )
+        if done.status:
+            raise HexpatchError(f"git init failed: {done.stderr.decode('utf-8', 'replace')}")
+        repo = Repo(git_dir)
+        for key, value in (
+            ("core.autocrlf", "false"),
+            ("core.safecrlf", "false"),
+            ("gc.auto", "0"),
+            ("gc.pruneExpire", "never"),
+        ):
+            repo.git("config", key, value)
+        return repo
+    return Repo(git_dir)
+
+
+def open_clone(path: Path) -> Clone:
+    """Look at the user's clone through GitPython; nothing in it is changed."""
+    import git  # heavy (90 ms): only where a clone is named
+
+    with contextlib.ExitStack() as stack:
+        try:
+            with scrubbed():
+                found = stack.enter_context(git.Repo(path, search_parent_directories=False))
+        except (git.NoSuchPathError, git.InvalidGitRepositoryError):
+            raise HexpatchError(
+                f"{path} is not a git repository", "name a clone of llama.cpp with --repo PATH"
+            ) from None
+        common = Path(found.common_dir)
+        url = None
+        for remote in found.remotes:
+            with contextlib.suppress(Exception), remote.config_reader as section:
+                if section.get_value("promisor", False):
+                    url = str(section.get_value("url"))
+        return Clone(common.resolve(), (common / "shallow").exists(), url)
+
+
+@contextlib.contextmanager
+def scrubbed() -> Iterator[None]:
+    """Hide GIT_* from a library that reads the process environment (GitPython does)."""
+    held = {k: os.environ.pop(k) for k in list(os.environ) if k.startswith("GIT_")}
+    try:
+        yield
+    finally:
+        os.environ.update(held)
