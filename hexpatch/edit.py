@@ -1,0 +1,358 @@
+"""Change the series itself: start one, add patches from anywhere, take patches out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hexpatch import mail, objects, oplog, proc, refresh, seriesedit, stack, walk, workspace
+from hexpatch.drift import Drift
+from hexpatch.errors import HexpatchError, UsageError
+from hexpatch.objects import Commit
+from hexpatch.oplog import Step
+from hexpatch.patchfile import PatchFile, parse_patch, render_patch, slug
+from hexpatch.pick import Conflict, Laid, Source, lay, pick
+from hexpatch.refresh import Named
+from hexpatch.repo import Repo, environment
+from hexpatch.series import Base, Series, parse
+from hexpatch.session import Session
+from hexpatch.sources import Found
+from hexpatch.stack import Stack
+from hexpatch.tree import Entry, Tree
+from hexpatch.workspace import SERIES, FileState, Workspace
+
+
+@dataclass
+class Edited:
+    """What a change of the series did."""
+
+    stack: Stack
+    operation: str | None
+    fate: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+# -- init -----------------------------------------------------------------------------------
+
+
+def init(session: Session, text: bytes, base_rev: str) -> Found:
+    """Write series.yaml with its base resolved; `text` is the template with a base by name."""
+    session.__dict__["series"] = parse(text, session.ws.root, disk=False)
+    found = session.upstream.resolve(base_rev)
+    entry = Base(found.name, found.commit, found.tree)
+    if found.snapshot:
+        entry = Base(found.name, None, found.tree, found.snapshot)
+    text = seriesedit.set_base(text, entry)
+    before = workspace.durable(session.ws.root)
+    files = {**before, SERIES: (text, False)}
+    oplog.perform(session.ws, session.store, Step(session.command, files), before)
+    (session.ws.root / "patches").mkdir(exist_ok=True)
+    (session.ws.root / "src").mkdir(exist_ok=True)
+    return found
+
+
+# -- adding ---------------------------------------------------------------------------------
+
+
+def _current(session: Session) -> list[Named]:
+    named = []
+    session.store.flush()
+    for applied in session.stack.patches:
+        commit = objects.parse_commit(session.store.read(applied.commit, "commit"))
+        known = session.series.patch(applied.name)
+        named.append(Named(applied.name, applied.commit, commit, known))
+    return named
+
+
+def _ready(session: Session) -> None:
+    session.no_pending()
+    session.in_sync()
+    session.clean()
+
+
+def add_patches(session: Session, patches: Sequence[PatchFile], names: Sequence[str]) -> Edited:
+    """Append parsed patches to the series; all of them or none."""
+    _ready(session)
+    named = _current(session)
+    tree = Tree(session.store, session.stack.tree)
+    parent = session.stack.tip
+    taken = [p.name for p in session.series.patches]
+    notes: list[str] = []
+    for patch, wanted in zip(patches, names, strict=True):
+        name = wanted or slug(patch.subject, taken)
+        if name in taken:
+            raise HexpatchError(f"there is a patch named {name} already", "use --name")
+        taken.append(name)
+        source = Source(name, patch)
+        _place(session, tree, source, notes)
+        tree_id = tree.write()
+        oid = stack.commit_patch(session.store, source, parent, tree_id)
+        commit = objects.parse_commit(session.store.read(oid, "commit"))
+        named.append(Named(name, oid, commit, None))
+        parent = oid
+    return _commit(session, session.series, workspace.durable(session.ws.root), named, notes)
+
+
+def _place(session: Session, tree: Tree, source: Source, notes: list[str]) -> None:
+    laid = lay(tree, source)
+    if isinstance(laid, Laid):
+        for path, hunk, line in laid.moved_hunks:
+            where = path.decode("utf-8", "replace")
+            notes.append(f"{source.name}: {where}: hunk {hunk} sits at line {line}")
+        return
+    merged = _three_way(session, tree, source, laid)
+    if merged:
+        raise HexpatchError(
+            f"{source.name} does not apply on {session.series.base.name}\n"
+            + "\n".join(f"  {c.line}" for c in merged),
+            "nothing was changed; start from the commit it was made for: "
+            "`hexpatch init --base REV`, import, then `hexpatch rebase --onto`",
+        )
+    notes.append(f"{source.name}: merged three-way, its context has changed")
+
+
+def _three_way(
+    session: Session, tree: Tree, source: Source, laid: list[Conflict]
+) -> list[Conflict]:
+    """As `git am -3`: the ancestor is the blob that the index line names, if the store has it."""
+    there = tree.fork()
+    found = False
+    for diff in source.patch.diffs:
+        if diff.old_path is None or not diff.old_id.strip("0"):
+            continue
+        blob = session.repo.lookup(diff.old_id)
+        now = there.get(diff.old_path)
+        if blob is not None and blob[1] == "blob":
+            mode = diff.old_mode or (now.mode if now else objects.FILE)
+            there.put(diff.old_path, Entry(mode, session.store.content(blob[0])))
+            found = True
+    on_ancestor = lay(there, source) if found else laid
+    if not isinstance(on_ancestor, Laid):
+        return on_ancestor
+    drift = Drift(session.repo, session.stack.tree, session.stack.tree)
+    return pick(tree, on_ancestor, drift, source.name).conflicts
+
+
+def _commit(
+    session: Session,
+    series: Series,
+    files: FileState,
+    named: Sequence[Named],
+    notes: Sequence[str] = (),
+) -> Edited:
+    """Refresh the files from these commits, prove the round trip, record and carry out."""
+    before = workspace.durable(session.ws.root)
+    session.store.flush()
+    out = refresh.to_files(session.store, series, files, session.base.commit, named)
+    for item in named:
+        if item.known is None:
+            out.files[SERIES] = (_trailers(out.files[SERIES][0], item), False)
+    parsed, made = session.stack_of(out.files, session.base)
+    want = named[-1].commit.tree if named else session.base.tree
+    if made.tree != want:
+        raise AssertionError(f"round trip failed: tree {made.tree} is not {want}")
+    session.room_for(made.tip)
+    final = session.with_lock(out.files, parsed, made)
+    operation = session.step(final, made, before=before)
+    return Edited(made, operation, out.fate, [*notes, *out.notes])
+
+
+def _trailers(yaml: bytes, item: Named) -> bytes:
+    """`Topic: X` puts a new patch into group X, `Export: no` marks it private."""
+    for line in item.commit.message.splitlines()[1:]:
+        key, _, value = line.partition(": ")
+        if key == "Export" and value.strip().lower() == "no":
+            yaml = seriesedit.set_patch(yaml, item.name, "state", "private")
+        elif key == "Topic" and value.strip():
+            yaml = seriesedit.add_to_group(yaml, value.strip(), item.name)
+    return yaml
+
+
+def read_mails(paths: Sequence[Path], say: object) -> list[PatchFile]:
+    """Patches from patch files and mailboxes, in the order given."""
+    assert callable(say)
+    patches: list[PatchFile] = []
+    for path in paths:
+        found, notes = mail.read_series(path.read_bytes(), os.fspath(path))
+        for note in notes:
+            say(f"{path}: {note}")
+        patches += found
+    return patches
+
+
+def read_range(session: Session, spec: str) -> list[PatchFile]:
+    """Patches from commits: `A..B`, or a branch counted from the pinned base."""
+    start, dots, end = spec.partition("..")
+    tip = session.upstream.resolve(end if dots else start).commit
+    if dots and start:
+        base = session.upstream.resolve(start).commit
+    else:
+        base = _fork_point(session, tip)
+    commits = refresh.linear(session.repo, base, tip)
+    if not commits:
+        raise HexpatchError(f"{spec} has no commits", "name a branch or a range BASE..TIP")
+    diffs = dict(session.repo.patches([oid for oid, _ in commits], "-C"))
+    out = []
+    for oid, commit in commits:
+        if "\n" in commit.message.strip("\n").partition("\n\n")[0]:
+            session.say(f"{oid[:12]}: its title has two lines; both are kept")
+        shown = refresh.patch_of(
+            Commit(**{**commit.__dict__, "message": refresh.clean_message(commit.message)}),
+            diffs[oid],
+        )
+        out.append(parse_patch(render_patch(shown), oid[:12]))
+    return out
+
+
+def _fork_point(session: Session, tip: str) -> str:
+    base = session.base.commit
+    if session.repo.is_ancestor(base, tip):
+        return base
+    out = session.repo.git("merge-base", base, tip, ok=(0, 1)).decode().strip()
+    if not out:
+        raise HexpatchError(
+            f"{tip[:12]} and the base have no common history", "name the range: BASE..TIP"
+        )
+    return out
+
+
+def new(session: Session, name: str, message: str, everything: bool) -> Edited:
+    """The checkout's uncommitted changes as a new patch on top (none: an empty patch)."""
+    session.no_pending()
+    session.in_sync()
+    if name in {p.name for p in session.series.patches}:
+        raise UsageError(f"there is a patch named {name} already")
+    tree = session.stack.tree
+    if session.checkout.exists:
+        tree = _tree_of_changes(session.checkout.repo, everything)
+    who = identity(session.ws)
+    commit = Commit(
+        tree=tree,
+        parents=(session.stack.tip,),
+        author_name=who[0],
+        author_email=who[1],
+        author_date=f"{oplog.now()} +0000",
+        message=refresh.clean_message(message),
+    )
+    session.store.flush()
+    oid = session.store.add("commit", objects.format_commit(commit))
+    named = [*_current(session), Named(name, oid, commit, None)]
+    before = workspace.durable(session.ws.root)
+    session.store.flush()
+    out = refresh.to_files(session.store, session.series, before, session.base.commit, named)
+    parsed, made = session.stack_of(out.files, session.base)
+    final = session.with_lock(out.files, parsed, made)
+    operation = session.step(final, made, before=before, force=True)
+    return Edited(made, operation, out.fate, out.notes)
+
+
+def _tree_of_changes(repo: Repo, everything: bool) -> str:
+    """Tree of what is staged; if nothing is, of all tracked changes (or all files)."""
+    index = repo.git_path("index")
+    scratch = index.with_name("hexpatch-index")
+    scratch.write_bytes(index.read_bytes())
+    try:
+        env = {"GIT_INDEX_FILE": os.fspath(scratch)}
+        staged = repo.git_status("diff", "--cached", "--quiet")[0] == 1
+        if everything:
+            repo.git("add", "-A", env=env)
+        elif not staged:
+            repo.git("add", "-u", env=env)
+        return repo.git("write-tree", env=env).decode().strip()
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def identity(ws: Workspace) -> tuple[str, str]:
+    """The user's name and mail, as git knows them."""
+    done = proc.run(
+        ["git", "-C", ws.root, "var", "GIT_AUTHOR_IDENT"], env=environment(user_config=True)
+    )
+    if done.status:
+        raise HexpatchError(
+            "git does not know your name", "`git config --global user.name NAME` and user.email"
+        )
+    name, _, rest = done.stdout.decode("utf-8", "replace").partition(" <")
+    return name, rest.partition(">")[0]
+
+
+# -- taking out -----------------------------------------------------------------------------
+
+
+def drop(session: Session, names: Sequence[str]) -> Edited:
+    """Take patches out of the series; those that build on them are named and nothing is done."""
+    _ready(session)
+    gone = {session.series.patch(name).name for name in names}
+    base = session.base
+    items = walk.items_of(session.series, Tree(session.store, base.tree))
+    fold = walk.Walk(
+        session.store, Tree(session.store, base.tree), Drift(session.repo, base.tree, base.tree), {}
+    )
+    parent, named = base.commit, []
+    yaml = workspace.durable(session.ws.root)[SERIES][0]
+    for item in items:
+        if item.name in gone:
+            if isinstance(item.laid, Laid):
+                fold.failed.append(item.laid)
+                fold.out.add(item.name)
+            continue
+        if item.laid is None:
+            continue
+        row, _ = fold.step(item)
+        if not row.fits and row.status != "landed":
+            who = row.blocked_by or ", ".join(sorted(gone))
+            raise HexpatchError(
+                f"{item.name} needs {who}: {'; '.join(row.detail)}",
+                f"drop both: `hexpatch drop {' '.join(names)} {item.name}`",
+            )
+        tree = fold.tree.write()
+        oid = stack.commit_patch(session.store, item.source, parent, tree)
+        commit = objects.parse_commit(session.store.read(oid, "commit"))
+        named.append(Named(item.name, oid, commit, session.series.patch(item.name)))
+        parent = oid
+    files = workspace.durable(session.ws.root)
+    for name in gone:
+        patch = session.series.patch(name)
+        if patch not in session.series.active:
+            yaml = seriesedit.remove_patch(yaml, name)
+            files.pop(f"patches/{patch.file}", None)
+            for file in patch.files:
+                files.pop(file, None)
+    files[SERIES] = (yaml, False)
+    edited = _commit(session, parse(yaml, session.ws.root, disk=False), files, named)
+    for name in gone:
+        edited.fate[name] = "dropped"
+    return edited
+
+
+def take_commits(session: Session) -> Edited:
+    """refresh: the commits of the checkout become the files."""
+    session.no_pending()
+    session.clean()
+    tip = session.checkout.head() if session.checkout.exists else session.branch_tip()
+    base = session.base.commit
+    if tip is None:
+        raise HexpatchError("there is no checkout to refresh from", "run `hexpatch apply`")
+    pinned = session.repo.ref(oplog.BASE)
+    if pinned != base:
+        raise HexpatchError(
+            "the checkout is not on the pinned base", "`hexpatch apply --force` puts it there"
+        )
+    commits = refresh.linear(session.repo, base, tip)
+    applied = session.applied_tip() or base
+    old_commits = refresh.linear(session.repo, base, applied)
+    active = session.series.active
+    old = [
+        (patch, oid, commit) for patch, (oid, commit) in zip(active, old_commits, strict=False)
+    ]
+    if len(old_commits) != len(active):
+        raise HexpatchError(
+            "series.yaml has other patches than the checkout was made from",
+            "`hexpatch apply --force` takes the files, `hexpatch undo` goes back",
+        )
+    named = refresh.recommit(
+        session.store, base, refresh.name_commits(commits, old, session.series)
+    )
+    return _commit(session, session.series, workspace.durable(session.ws.root), named)

@@ -1,0 +1,446 @@
+"""Git diffs as values: strictly parsed, so that what is wrong is said with its line."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import compress
+from typing import NoReturn
+
+from hexpatch.binpatch import BadBinary, BinaryHunk, parse_binary
+from hexpatch.diffpath import QUOTED, bare, check_path, halves, shown, unquote
+from hexpatch.errors import HexpatchError
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """One @@ block. Lines come without their newline; context lines are in `old` and `new`."""
+
+    old_start: int
+    old_len: int
+    new_start: int
+    new_len: int
+    section: bytes
+    old: list[bytes]
+    new: list[bytes]
+    old_eof: bool
+    new_eof: bool
+    lead: int
+    trail: int
+    added: int
+    removed: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileDiff:
+    """What a diff does to one file. kind: modify, add, delete, rename, copy.
+
+    A mode is None where the diff does not state it; the mode in an `index` line is the old one,
+    as for git: it never sets a mode. `start` and `end` are the section's range in the diff.
+    """
+
+    kind: str
+    old_path: bytes | None
+    new_path: bytes | None
+    old_mode: int | None
+    new_mode: int | None
+    old_id: str
+    new_id: str
+    similarity: int | None
+    hunks: tuple[Hunk, ...]
+    binary: tuple[BinaryHunk, BinaryHunk | None] | None
+    binary_missing: bool
+    start: int
+    end: int
+
+    @property
+    def path(self) -> bytes:
+        """The path after the change; for a deletion the one before."""
+        path = self.old_path if self.new_path is None else self.new_path
+        assert path is not None
+        return path
+
+    @property
+    def added(self) -> int:
+        """Lines added."""
+        return sum(h.added for h in self.hunks)
+
+    @property
+    def removed(self) -> int:
+        """Lines removed."""
+        return sum(h.removed for h in self.hunks)
+
+
+START = b"diff --git "
+_HUNK = re.compile(rb"@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)", re.DOTALL)
+_INDEX = re.compile(rb"index ([0-9a-f]{4,64})\.\.([0-9a-f]{4,64})(?: (\d{6}))?\Z")
+_TRADITIONAL = re.compile(rb"^(?:@@ -\d|--- .*\n\+\+\+ .*\n@@ -\d|diff --c)", re.MULTILINE)
+_HEADERS = (
+    (b"new file mode ", "new mode"),
+    (b"deleted file mode ", "old mode"),
+    (b"old mode ", "old mode"),
+    (b"new mode ", "new mode"),
+    (b"similarity index ", "similarity"),
+    (b"dissimilarity index ", "dissimilarity"),
+    (b"rename from ", "rename from"),
+    (b"rename to ", "rename to"),
+    (b"copy from ", "copy from"),
+    (b"copy to ", "copy to"),
+)
+_NOT_OLD = bytes.maketrans(b"+", b"\0")
+_NOT_NEW = bytes.maketrans(b"-", b"\0")
+_CHUNK = 1 << 14
+_PREFIX_HINT = "make it again with `git -c diff.noprefix=false -c diff.mnemonicPrefix=false`"
+
+
+def parse_diff(data: bytes, name: str) -> tuple[FileDiff, ...]:
+    """Read a git diff; text around the sections is skipped, as git does. Strict in them."""
+    return parse_sections(data, 0, name, 0)
+
+
+def parse_sections(data: bytes, begin: int, name: str, before: int) -> tuple[FileDiff, ...]:
+    """Read `data` from `begin`, which is after `before` lines of the file."""
+    found: list[FileDiff] = []
+    start = begin if data.startswith(START, begin) else data.find(b"\n" + START, begin) + 1
+    if not data.startswith(START, start) or start < begin:
+        start = len(data)
+    _prose(data, begin, start, name, before)
+    line = before + data.count(b"\n", begin, start)
+    while start < len(data):
+        stop = data.find(b"\n" + START, start) + 1 or len(data)
+        section = _Section(data[start:stop], name, line)
+        diff, end = section.read(start, begin)
+        found.append(diff)
+        if end < stop:
+            _prose(data, end, stop, name, line + section.at)
+        line += data.count(b"\n", start, stop)
+        start = stop
+    return tuple(found)
+
+
+def _prose(data: bytes, start: int, stop: int, name: str, before: int) -> None:
+    match = _TRADITIONAL.search(data, start, stop) if stop > start else None
+    if match is None:
+        return
+    number = before + data.count(b"\n", start, match.start()) + 1
+    if match[0].startswith(b"diff"):
+        raise HexpatchError(f"{name}: line {number}: the diff of a merge can't be used")
+    what = match[0].split(b"\n")[0].decode("utf-8", "replace")
+    raise HexpatchError(
+        f"{name}: line {number}: `{what}` without a `diff --git` line before it",
+        "make it with `git diff` or `git format-patch`",
+    )
+
+
+class _Section:
+    """The lines of one file's section, and how far they are read."""
+
+    def __init__(self, data: bytes, name: str, before: int) -> None:
+        self.lines = data.split(b"\n")
+        self.cut = bool(self.lines[-1])  # the last line has no newline
+        if not self.cut:
+            self.lines.pop()
+        self.size = len(data)
+        self.name = name
+        self.before = before
+        self.label = self.lines[0][len(START) :].decode("utf-8", "replace")
+        self.at = 1
+        self.kinds = b""
+
+    def fail(self, text: str, at: int | None = None, hint: str | None = None) -> NoReturn:
+        """Raise, naming the patch file, the line in it, and the file it changes."""
+        number = self.before + min(self.at if at is None else at, len(self.lines) - 1) + 1
+        raise HexpatchError(f"{self.name}: line {number}: {self.label}: {text}", hint)
+
+    def line(self, at: int) -> bytes:
+        """A line that is not unfolded yet; nothing behind the last."""
+        return self.lines[at] if at < len(self.lines) else b""
+
+    def read(self, start: int, begin: int) -> tuple[FileDiff, int]:
+        """The file's diff, and the offset where it ends; the section starts at `start`."""
+        rest = self.lines[0][len(START) :]
+        if not rest.startswith((b"a/", b'"a/')) or not (b" b/" in rest or b' "b/' in rest):
+            self.fail("the paths have no a/ and b/ prefixes", hint=_PREFIX_HINT)
+        said = self.head()
+        pair = self.names(said)
+        kind, old, new = self.kind(said, pair, rest)
+        self.label = shown(new or old or b"")
+        hunks: list[Hunk] = []
+        binary = None
+        missing = False
+        line = self.line(self.at)
+        if line == b"GIT binary patch":
+            try:
+                binary, self.at = parse_binary(self.lines, self.at + 1)
+            except BadBinary as error:
+                self.fail(error.text, error.at)
+        elif line.startswith((b"Binary files ", b"Files ")) and line.endswith(b" differ"):
+            missing = True
+            self.at += 1
+        elif line.startswith(b"@@ -"):
+            self.unfold()
+            while self.kinds.startswith(b"@", self.at):
+                hunks.append(self.hunk())
+            self.after()
+        self.check(kind, said, hunks, bool(binary) or missing, pair is not None)
+        modes = [_mode(m) for m in (said.get("old mode"), said.get("new mode"))]
+        similarity = said.get("similarity")
+        stop = start + self.size
+        if self.at < len(self.lines):
+            tail = self.lines[self.at :]
+            stop -= sum(map(len, tail)) + len(tail) - self.cut
+            if hunks:
+                stop -= len(tail) - self.kinds.count(b"\n", self.at)
+        diff = FileDiff(
+            kind=kind,
+            old_path=old,
+            new_path=new,
+            old_mode=modes[0],
+            new_mode=modes[1],
+            old_id=said.get("old id", b"").decode(),
+            new_id=said.get("new id", b"").decode(),
+            similarity=None if similarity is None else int(similarity),
+            hunks=tuple(hunks),
+            binary=binary,
+            binary_missing=missing,
+            start=start - begin,
+            end=stop - begin,
+        )
+        return diff, stop
+
+    def head(self) -> dict[str, bytes]:
+        """The extended header lines."""
+        said: dict[str, bytes] = {}
+        while self.at < len(self.lines):
+            line = self.lines[self.at]
+            if line.startswith(b"index "):
+                match = _INDEX.match(line)
+                if match is None:
+                    self.fail("the index line is damaged")
+                said["old id"], said["new id"] = match[1], match[2]
+                if match[3] is not None:
+                    said.setdefault("old mode", match[3])
+            else:
+                for start, key in _HEADERS:
+                    if line.startswith(start):
+                        said[key] = line[len(start) :]
+                        break
+                else:
+                    return said
+                if start.endswith(b"mode ") and _mode(said[key]) is None:
+                    self.fail("an unknown file mode")
+                if key == "similarity" and not re.fullmatch(rb"\d{1,3}%", said[key]):
+                    self.fail("the similarity is damaged")
+                if key == "similarity":
+                    said[key] = said[key][:-1]
+                if start.startswith((b"new file", b"deleted")):
+                    said["add" if start.startswith(b"new") else "delete"] = b""
+            self.at += 1
+        return said
+
+    def names(self, said: dict[str, bytes]) -> tuple[bytes | None, bytes | None] | None:
+        """The paths in the ---/+++ lines; None for /dev/null; nothing where there are none."""
+        first, second = self.line(self.at), self.line(self.at + 1)
+        if not first.startswith(b"--- "):
+            return None
+        if not second.startswith(b"+++ ") or not self.line(self.at + 2).startswith(b"@@ -"):
+            self.fail("a --- line without its +++ line and hunk")
+        old = self.side(first[4:], b"a/")
+        new = self.side(second[4:], b"b/")
+        self.at += 2
+        return old, new
+
+    def side(self, text: bytes, prefix: bytes) -> bytes | None:
+        if text[:1] == b'"':
+            match = QUOTED.match(text)
+            path = unquote(match[1]) if match else b""
+        else:
+            path = text.split(b"\t", 1)[0]
+        if path == b"/dev/null":
+            return None
+        if not path.startswith(prefix):
+            self.fail(f"the path {shown(path)} has no {prefix.decode()} prefix", hint=_PREFIX_HINT)
+        return path[2:]
+
+    def kind(
+        self, said: dict[str, bytes], pair: tuple[bytes | None, bytes | None] | None, rest: bytes
+    ) -> tuple[str, bytes | None, bytes | None]:
+        """Kind, old and new path; all lines that name them must agree."""
+        kind = "modify"
+        for word in ("rename", "copy"):
+            if f"{word} from" in said or f"{word} to" in said:
+                ends = said.get(f"{word} from"), said.get(f"{word} to")
+                if ends[0] is None or ends[1] is None or kind != "modify":
+                    self.fail("the rename or copy lines do not go together")
+                kind = word
+                moved = bare(ends[0]), bare(ends[1])
+                if pair is not None and pair != moved:
+                    self.fail("the ---/+++ lines and the rename or copy lines disagree")
+                pair = moved
+        if "add" in said or (pair is not None and pair[0] is None):
+            kind = "add"
+        if "delete" in said or (pair is not None and pair[1] is None):
+            kind = "delete" if kind == "modify" else "bad"
+        both = pair if pair is not None else halves(rest)
+        if both is None:
+            self.fail("the paths in the `diff --git` line can't be told apart")
+        old, new = (both[0] or both[1] or b""), (both[1] or both[0] or b"")
+        if (kind in ("modify", "add", "delete") and old != new) or kind == "bad":
+            self.fail("the header lines contradict each other")
+        if pair is not None and (
+            (kind == "add" and pair[0] is not None) or (kind == "delete" and pair[1] is not None)
+        ):
+            self.fail("the header lines contradict each other")
+        if rest != b"a/" + old + b" b/" + new and halves(rest) != (old, new):
+            self.fail("the `diff --git` line and the lines after it name different files")
+        for path in {old, new}:
+            check_path(path, self.name)
+        return kind, None if kind == "add" else old, None if kind == "delete" else new
+
+    def check(
+        self, kind: str, said: dict[str, bytes], hunks: list[Hunk], binary: bool, named: bool
+    ) -> None:
+        """Refuse what contradicts itself, and a section that changes nothing."""
+        if kind == "add" and any(h.old_len for h in hunks):
+            self.fail("a new file, but a hunk has old lines")
+        if kind == "delete" and any(h.new_len for h in hunks):
+            self.fail("a deleted file, but a hunk has new lines")
+        if named and not hunks:
+            self.fail("---/+++ lines without a hunk")
+        if kind == "modify":
+            if "new mode" not in said and not hunks and not binary:
+                self.fail("the section changes nothing")
+            if "new mode" in said and "old mode" not in said:
+                self.fail("a new mode without an old mode")
+
+    def after(self) -> None:
+        """Refuse lines of a hunk that is complete already."""
+        line, follow = self.kinds[self.at : self.at + 1], self.kinds[self.at + 1 : self.at + 2]
+        if line and line in b"+- \\":
+            rest = self.lines[self.at]
+            if line == b"-" and rest in (b"- ", b"-") and (not follow or follow not in b"+- @\\"):
+                return  # the mail's signature
+            self.fail("the hunk has more lines than its @@ line says")
+
+    def unfold(self) -> None:
+        """Split the rest of the section's lines into their first bytes and what follows them.
+
+        `kinds` has one byte a line (a newline for an empty line), `lines` keeps the tails; in
+        place and piece by piece, so that a huge file is not held twice.
+        """
+        lines = self.lines
+        parts = [bytes(self.at)]
+        for at in range(self.at, len(lines), _CHUNK):
+            chunk = lines[at : at + _CHUNK]
+            parts.append(b"".join([x[:1] or b"\n" for x in chunk]))
+            lines[at : at + _CHUNK] = [x[1:] for x in chunk]
+        self.kinds = b"".join(parts)
+
+    def hunk(self) -> Hunk:
+        """Read one hunk; its counts must be exact."""
+        start = self.at
+        match = _HUNK.fullmatch(self.lines[start])
+        if match is None:
+            self.fail("the @@ line is damaged")
+        old_start, old_size, new_start, new_size, section = match.groups()
+        old_len = 1 if old_size is None else int(old_size)
+        new_len = 1 if new_size is None else int(new_size)
+        at = start + 1
+        stop = self.kinds.find(b"@", at)
+        if stop < 0:
+            stop = len(self.kinds) - self.cut
+        part = self.kinds[at:stop]
+        added, removed = part.count(b"+"), part.count(b"-")
+        size = len(part) - part.count(b"\\")
+        if size - added != old_len or size - removed != new_len:
+            stop = self.extent(at, old_len, new_len)
+            part = self.kinds[at:stop]
+            added, removed = part.count(b"+"), part.count(b"-")
+        if part.translate(None, b" +-\\\n"):
+            self.bad_hunk(start, old_len, new_len)
+        if not added and not removed:
+            self.fail("the hunk changes nothing", start)
+        body = self.lines[at:stop]
+        old_eof = new_eof = False
+        if b"\\" in part:
+            old_eof, new_eof = self.ends(at, part, old_len, new_len)
+            body = [x for x, k in zip(body, part, strict=True) if k != 0x5C]
+            part = part.replace(b"\\", b"")
+        self.at = stop
+        return Hunk(
+            int(old_start),
+            old_len,
+            int(new_start),
+            new_len,
+            section,
+            list(compress(body, part.translate(_NOT_OLD))) if old_len else [],
+            list(compress(body, part.translate(_NOT_NEW))) if old_len else body,
+            old_eof,
+            new_eof,
+            len(part) - len(part.lstrip(b" \n")),
+            len(part) - len(part.rstrip(b" \n")),
+            added,
+            removed,
+        )
+
+    def extent(self, at: int, old: int, new: int) -> int:
+        """Index after a hunk whose lines begin at `at`; it needs `old` and `new` lines."""
+        start = at - 1
+        needs = old, new
+        kinds = self.kinds
+        # The hunk has at least as many lines as its longer side still needs: take them at once.
+        while old or new:
+            stop = at + max(old, new)
+            size = stop - at - kinds.count(b"\\", at, stop)
+            old -= size - kinds.count(b"+", at, stop)
+            new -= size - kinds.count(b"-", at, stop)
+            if old < 0 or new < 0 or stop > len(kinds) - self.cut:
+                self.bad_hunk(start, *needs)
+            at = stop
+        return at + 1 if kinds[at : at + 1] == b"\\" else at
+
+    def ends(self, at: int, part: bytes, old_len: int, new_len: int) -> tuple[bool, bool]:
+        """Which sides end without a newline: a marker must stand after a side's last line."""
+        old = new = 0
+        ends = [False, False]
+        before = b""
+        for number in range(len(part)):
+            kind = part[number : number + 1].replace(b"\n", b" ")
+            if kind == b"\\":
+                sides = before in (b"-", b" "), before in (b"+", b" ")
+                bad = (sides[0] and old != old_len) or (sides[1] and new != new_len)
+                if bad or not any(sides) or not self.lines[at + number].startswith(b" "):
+                    self.fail("`\\ No newline at end of file` in the wrong place", at + number)
+                ends = [ends[0] or sides[0], ends[1] or sides[1]]
+            old += kind in (b"-", b" ")
+            new += kind in (b"+", b" ")
+            before = kind
+        return ends[0], ends[1]
+
+    def bad_hunk(self, start: int, old_len: int, new_len: int) -> NoReturn:
+        """Say where a hunk leaves what its @@ line states."""
+        head = "@" + self.lines[start].decode("utf-8", "replace")
+        old = new = 0
+        stop = len(self.lines) - self.cut
+        for at in range(start + 1, stop):
+            kind = self.kinds[at : at + 1].replace(b"\n", b" ")
+            if kind not in (b" ", b"+", b"-", b"\\"):
+                stop = at
+                break
+            old += kind in (b"-", b" ")
+            new += kind in (b"+", b" ")
+            if old > old_len or new > new_len:
+                side = "old" if old > old_len else "new"
+                self.fail(f"hunk {head}: more {side} lines than its first line says", at)
+        text = f"hunk {head} is cut off after {old} of {old_len} old, {new} of {new_len} new lines"
+        self.fail(text, stop)
+
+
+def _mode(text: bytes | None) -> int | None:
+    """A mode as git keeps it: 100644, 100755, 120000, 160000."""
+    if text is None or not re.fullmatch(rb"[0-7]{6}", text):
+        return None
+    mode = int(text, 8)
+    if mode >> 12 == 0o10:
+        return 0o100755 if mode & 0o100 else 0o100644
+    return mode if mode in (0o120000, 0o160000) else None

@@ -1,0 +1,228 @@
+"""Every change is an operation: recorded first, then carried out, and undone the same way.
+
+An operation is a commit on refs/hexpatch/ops. Its tree holds the series' files before and after
+and the refs before and after; its parents keep every object of both states alive.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from hexpatch import objects, workspace
+from hexpatch.checkout import BRANCH, Checkout
+from hexpatch.errors import HexpatchError
+from hexpatch.objects import EXECUTABLE, FILE, Commit
+from hexpatch.repo import Repo
+from hexpatch.tree import Entry, Store, Tree
+from hexpatch.workspace import FileState, Workspace
+
+OPS = "refs/hexpatch/ops"
+BASE = "refs/hexpatch/base"
+TIP = "refs/hexpatch/tip"
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+
+# refs that belong to a state; the log itself and upstream's names do not
+_STATE_REFS = (BASE, TIP, BRANCH, "refs/heads/", "refs/hexpatch/export/")
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One entry of the log."""
+
+    oid: str
+    parent: str | None
+    when: int
+    command: str
+    undoes: str | None
+    refs_before: dict[str, str] = field(default_factory=dict)
+    refs_after: dict[str, str] = field(default_factory=dict)
+
+
+def now() -> int:
+    """Seconds; SOURCE_DATE_EPOCH stops the clock for tests."""
+    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return int(fixed) if fixed.isdigit() else int(time.time())
+
+
+def state_refs(repo: Repo) -> dict[str, str]:
+    """Refs that make up the present state."""
+    found = {**repo.refs("refs/heads/"), **repo.refs("refs/hexpatch/")}
+    return {
+        name: oid
+        for name, oid in found.items()
+        if any(name == p or (p.endswith("/") and name.startswith(p)) for p in _STATE_REFS)
+    }
+
+
+@dataclass
+class Step:
+    """What an operation will change. Refs set to None are deleted."""
+
+    command: str
+    files: FileState
+    refs: dict[str, str | None] = field(default_factory=dict)
+    checkout: str | None = None  # commit the checkout goes to
+    detach: bool = False
+    force: bool = False
+    pending: dict[str, Any] | None = None  # a waiting rebase after this step
+    undoes: str | None = None
+    keep: tuple[str, ...] = ()  # more commits to keep alive
+
+
+def perform(ws: Workspace, store: Store, step: Step, before: FileState | None = None) -> str | None:
+    """Record and carry out a step. Returns the operation's id, None if nothing would change.
+
+    Order: objects, the record, staged files, the journal (from here on the new state wins, a
+    killed run is completed by the next command), files, refs, checkout.
+    """
+    repo = store.repo
+    old = workspace.durable(ws.root) if before is None else before
+    refs_before = state_refs(repo)
+    refs_after = {**refs_before}
+    for name, oid in step.refs.items():
+        if oid is None:
+            refs_after.pop(name, None)
+        else:
+            refs_after[name] = oid
+    changes = old != step.files or refs_before != refs_after
+    waiting = workspace.read_json(ws.pending)
+    if not changes and step.pending == waiting and step.checkout is None:
+        return None
+    store.flush()
+    op = _record(store, step, old, refs_before, refs_after) if changes else None
+    store.flush()
+    moves = workspace.stage_files(ws, old, step.files)
+    journal = {
+        "op": op,
+        "command": step.command,
+        "moves": moves,
+        "refs": {n: o for n, o in step.refs.items() if refs_before.get(n) != o},
+        "checkout": step.checkout,
+        "detach": step.detach,
+        "pending": step.pending,
+    }
+    workspace.write_json(ws.journal, journal)
+    _carry_out(ws, repo, journal, force=step.force)
+    return op
+
+
+def _carry_out(ws: Workspace, repo: Repo, journal: dict[str, Any], *, force: bool) -> None:
+    workspace.replay_files(ws, [(p, n) for p, n in journal["moves"]])
+    if journal["pending"] is None:
+        ws.pending.unlink(missing_ok=True)
+    else:
+        workspace.write_json(ws.pending, journal["pending"])
+    if journal["checkout"]:
+        checkout = Checkout(repo, ws.checkout)
+        checkout.move(journal["checkout"], detach=journal["detach"], force=force)
+    refs = dict(journal["refs"])
+    if journal["op"]:
+        refs[OPS] = journal["op"]
+    present = repo.refs("refs/")
+    repo.update_refs({n: o for n, o in refs.items() if o is not None or n in present})
+    ws.journal.unlink(missing_ok=True)
+
+
+def recover(ws: Workspace, repo: Repo) -> str | None:
+    """Finish what a killed run had begun; returns its command line, None if there was none."""
+    journal = workspace.read_json(ws.journal)
+    if journal is None:
+        return None
+    _carry_out(ws, repo, journal, force=True)
+    return str(journal["command"])
+
+
+def _record(
+    store: Store, step: Step, old: FileState, before: dict[str, str], after: dict[str, str]
+) -> str:
+    tree = Tree(store, EMPTY_TREE)
+    for side, files in (("before", old), ("after", step.files)):
+        for path, (data, executable) in files.items():
+            mode = EXECUTABLE if executable else FILE
+            tree.put(f"{side}/{path}".encode(), Entry(mode, store.from_data(data)))
+    refs = json.dumps({"before": before, "after": after}, indent=1, sort_keys=True).encode()
+    tree.put(b"refs.json", Entry(FILE, store.from_data(refs + b"\n")))
+    previous = store.repo.ref(OPS)
+    parents = [previous] if previous else []
+    for oid in [*before.values(), *after.values(), *step.keep]:
+        if oid not in parents:
+            parents.append(oid)
+    message = f"{step.command}\n\nFirst-Parent-Is-Log: {'yes' if previous else 'no'}\n"
+    if step.undoes:
+        message += f"Undoes: {step.undoes}\n"
+    commit = Commit(
+        tree=tree.write(),
+        parents=tuple(parents),
+        author_name="hexpatch",
+        author_email="hexpatch@localhost",
+        author_date=f"{now()} +0000",
+        message=message,
+    )
+    return store.add("commit", objects.format_commit(commit))
+
+
+def read(repo: Repo, oid: str) -> Operation:
+    """One operation."""
+    commit = repo.commit(oid)
+    command, _, rest = commit.message.partition("\n")
+    trailers = dict(
+        line.split(": ", 1) for line in rest.strip().splitlines() if ": " in line
+    )
+    refs_file = repo.lookup(f"{oid}:refs.json")
+    refs = json.loads(refs_file[2]) if refs_file else {"before": {}, "after": {}}
+    parent = commit.parents[0] if trailers.get("First-Parent-Is-Log") == "yes" else None
+    return Operation(
+        oid,
+        parent,
+        int(commit.author_date.split(" ")[0]),
+        command,
+        trailers.get("Undoes"),
+        refs["before"],
+        refs["after"],
+    )
+
+
+def history(repo: Repo) -> Iterable[Operation]:
+    """Operations, newest first."""
+    at = repo.ref(OPS)
+    while at:
+        op = read(repo, at)
+        yield op
+        at = op.parent
+
+
+def to_undo(repo: Repo) -> Operation:
+    """The newest operation that is neither an undo nor undone."""
+    undone: set[str] = set()
+    for op in history(repo):
+        if op.undoes:
+            # an undo of an undo brings its operation back
+            if op.oid not in undone:
+                undone.add(op.undoes)
+            continue
+        if op.oid not in undone:
+            return op
+    raise HexpatchError("there is nothing to undo", "`hexpatch log` lists the operations")
+
+
+def find(repo: Repo, name: str) -> Operation:
+    """An operation by (abbreviated) id."""
+    hits = [op for op in history(repo) if op.oid.startswith(name)]
+    if len(hits) != 1:
+        what = "no operation" if not hits else "more than one operation"
+        raise HexpatchError(f"{what} {name} in the log", "`hexpatch log` lists the operations")
+    return hits[0]
+
+
+def files_of(store: Store, op: Operation, side: str) -> FileState:
+    """The series' files as an operation recorded them, `before` or `after` it."""
+    tree = Tree(store, store.repo.tree_of(op.oid))
+    return {
+        path[len(side) + 1 :].decode(): (entry.content.data, entry.mode == EXECUTABLE)
+        for path, entry in tree.files(side.encode())
+    }

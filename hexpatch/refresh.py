@@ -1,0 +1,331 @@
+"""Commits -> files: split commits into hunks and owned files. The exact inverse of apply.
+
+A patch file is written anew only if it says something else than before: placed on the parent, the
+old text must fail to give the same tree, author and message. So a refresh never causes churn.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hexpatch import objects, seriesedit, seriesorder
+from hexpatch.errors import HexpatchError
+from hexpatch.objects import EXECUTABLE, FILE, Commit
+from hexpatch.patchfile import PatchFile, parse_diff, parse_patch, render_patch, slug
+from hexpatch.pick import Laid, Source, lay, text
+from hexpatch.repo import NULL, RawChange, Repo
+from hexpatch.series import Base, Patch, Series
+from hexpatch.tree import Store, Tree
+from hexpatch.workspace import SERIES, FileState
+
+
+@dataclass(frozen=True)
+class Named:
+    """A commit of the stack and the patch it is; `known` is the entry it had before."""
+
+    name: str
+    oid: str
+    commit: Commit
+    known: Patch | None
+
+
+@dataclass
+class Refreshed:
+    """New files, and what became of each patch: unchanged, changed, new, dropped, moved."""
+
+    files: FileState
+    fate: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def linear(repo: Repo, base: str, tip: str) -> list[tuple[str, Commit]]:
+    """Commits of base..tip, oldest first; merges and foreign histories are refused by name."""
+    if tip == base:
+        return []
+    found: list[tuple[str, Commit]] = []
+    at = tip
+    while at != base:
+        commit = repo.commit(at)
+        if len(commit.parents) > 1:
+            raise HexpatchError(
+                f"{at[:12]} `{commit.message.splitlines()[0]}` is a merge; its own content would "
+                "be lost in a linear series" + _merge_content(repo, at),
+                "make the history linear first: `git rebase BASE`",
+            )
+        found.append((at, commit))
+        if not commit.parents or len(found) > 20000:
+            raise HexpatchError(
+                f"{tip[:12]} is not built on the base {base[:12]}",
+                "`git rebase --onto` it there, or `hexpatch apply --force` drops it",
+            )
+        at = commit.parents[0]
+    return found[::-1]
+
+
+def _merge_content(repo: Repo, merge: str) -> str:
+    out = repo.git("diff-tree", "--cc", "-r", "--name-only", "-z", "--no-commit-id", merge)
+    names = [text(p) for p in out.split(b"\0") if p]
+    return f" ({', '.join(names[:10])})" if names else ""
+
+
+def match(
+    commits: Sequence[tuple[str, Commit]], old: Sequence[tuple[Patch, str, Commit]]
+) -> list[Patch | None]:
+    """Which patch each commit is: by id, then author and title, then title, then author and date.
+
+    Author and author date survive amend, reword and rebase; a title alone must be unique.
+    """
+    free = dict(enumerate(old))
+    got: list[Patch | None] = [None] * len(commits)
+
+    def sweep(key_of: object) -> None:
+        assert callable(key_of)
+        olds: dict[object, list[int]] = {}
+        for i, (_, oid, commit) in free.items():
+            olds.setdefault(key_of(oid, commit), []).append(i)
+        news: dict[object, list[int]] = {}
+        for i, (oid, commit) in enumerate(commits):
+            if got[i] is None:
+                news.setdefault(key_of(oid, commit), []).append(i)
+        for key, wanted in news.items():
+            have = olds.get(key, [])
+            if len(have) == 1 and len(wanted) == 1:
+                got[wanted[0]] = free.pop(have[0])[0]
+
+    def title(commit: Commit) -> str:
+        return commit.message.split("\n", 1)[0]
+
+    sweep(lambda oid, commit: oid)
+    sweep(lambda oid, commit: (commit.author, title(commit)))
+    sweep(lambda oid, commit: title(commit))
+    sweep(lambda oid, commit: commit.author)
+    return got
+
+
+def to_files(
+    store: Store,
+    series: Series,
+    before: FileState,
+    base: str,
+    named: Sequence[Named],
+    new_base: Base | None = None,
+) -> Refreshed:
+    """The series' files for these commits on `base`, starting from the files as they are."""
+    repo = store.repo
+    out = Refreshed(dict(before))
+    base_tree = Tree(store, repo.tree_of(base))
+    owned = _ownership(repo, series, base_tree, base, named)
+    tree = base_tree.fork()
+    rewrite: list[tuple[Named, bytes]] = []
+    for item in named:
+        mine = owned[item.name]
+        _put_owned(out, store, item, mine, series)
+        kept = _kept(tree, item, mine, series, before)
+        if kept is None:
+            rewrite.append((item, f"patches/{_file(item)}".encode()))
+            tree = Tree(store, item.commit.tree)
+        out.fate[item.name] = "unchanged" if kept is not None else "changed"
+        if item.known is None:
+            out.fate[item.name] = "new"
+    _rewrite(out, repo, rewrite, owned)
+    _edit_series(out, series, named, owned, new_base)
+    return out
+
+
+def _file(item: Named) -> str:
+    return item.known.file if item.known else f"{item.name}.patch"
+
+
+def _ownership(
+    repo: Repo, series: Series, base: Tree, base_oid: str, named: Sequence[Named]
+) -> dict[str, dict[str, RawChange]]:
+    """Per patch: repository file -> change, for new files that only this one patch touches."""
+    touched: dict[bytes, list[tuple[str, RawChange]]] = {}
+    parent = base_oid
+    for item in named:
+        for change in repo.raw_diff(repo.tree_of(parent), item.commit.tree):
+            touched.setdefault(change.path, []).append((item.name, change))
+        parent = item.oid
+    declared = {series.upstream_path(f).encode() for p in series.patches for f in p.files}
+    owned: dict[str, dict[str, RawChange]] = {item.name: {} for item in named}
+    for path, changes in touched.items():
+        name, change = changes[0]
+        if len(changes) > 1 or change.old_id != NULL or change.new_mode not in (FILE, EXECUTABLE):
+            continue
+        if base.get(path) is not None:
+            continue
+        try:
+            upstream = path.decode("utf-8")
+        except UnicodeDecodeError:
+            continue
+        file = series.src_file(upstream)
+        if file is None and path in declared:
+            file = f"src/{upstream}"
+        if file is not None:
+            owned[name][file] = change
+    return owned
+
+
+def _put_owned(
+    out: Refreshed, store: Store, item: Named, mine: dict[str, RawChange], series: Series
+) -> None:
+    for file in item.known.files if item.known else ():
+        if file not in mine:
+            out.files.pop(file, None)
+    for file, change in mine.items():
+        data = store.read(change.new_id, "blob")
+        out.files[file] = (data, change.new_mode == EXECUTABLE)
+
+
+def _kept(
+    tree: Tree, item: Named, mine: dict[str, RawChange], series: Series, before: FileState
+) -> Laid | None:
+    """The old patch file, if on `tree` (which it then changes) it gives this very commit."""
+    if item.known is None or f"patches/{item.known.file}" not in before:
+        return None
+    patch = parse_patch(before[f"patches/{item.known.file}"][0], item.known.file)
+    commit = item.commit
+    author = (patch.author_name, patch.author_email, patch.author_date)
+    if author != commit.author or patch.message != commit.message:
+        return None
+    owned = tuple(
+        (change.path, change.new_mode, tree.store.read(change.new_id, "blob"))
+        for change in mine.values()
+    )
+    trial = tree.fork()
+    laid = lay(trial, Source(item.name, patch, owned))
+    if isinstance(laid, list) or trial.write() != commit.tree:
+        return None
+    for change in laid.changes:
+        if change.old_path and not change.copy and (change.post is None or change.moved):
+            tree.remove(change.old_path)
+    for change in laid.changes:
+        if change.post is not None:
+            tree.put(change.path, change.post)
+    return laid
+
+
+def _rewrite(
+    out: Refreshed,
+    repo: Repo,
+    items: Sequence[tuple[Named, bytes]],
+    owned: dict[str, dict[str, RawChange]],
+) -> None:
+    by_oid = dict(repo.patches([item.oid for item, _ in items])) if items else {}
+    for item, _ in items:
+        diff = by_oid[item.oid]
+        skip = {change.path for change in owned[item.name].values()}
+        parts = parse_diff(diff, item.name) if diff.strip() else ()
+        kept = [p for p in parts if p.kind not in ("add", "rename", "copy") or p.path not in skip]
+        lost = skip - {p.path for p in parts if p.kind == "add"}
+        if lost:
+            # git paired an owned file with a deleted or copied one: ask again without pairing
+            diff = dict(repo.patches([item.oid], "--no-renames"))[item.oid]
+            parts = parse_diff(diff, item.name)
+            kept = [p for p in parts if p.path not in skip]
+        body = b"".join(diff[p.start : p.end] for p in kept)
+        data = render_patch(patch_of(item.commit, body))
+        out.files[f"patches/{_file(item)}"] = (data, False)
+
+
+def patch_of(commit: Commit, diff: bytes) -> PatchFile:
+    """A commit's author and message with a diff, ready to be written."""
+    subject, _, rest = commit.message.partition("\n")
+    return PatchFile(
+        author=f"{commit.author_name} <{commit.author_email}>",
+        author_name=commit.author_name,
+        author_email=commit.author_email,
+        author_date=commit.author_date,
+        subject=subject,
+        body=rest.strip("\n"),
+        diffs=(),
+        diff=diff,
+        glued=bool(rest) and not rest.startswith("\n"),
+    )
+
+
+def _edit_series(
+    out: Refreshed,
+    series: Series,
+    named: Sequence[Named],
+    owned: dict[str, dict[str, RawChange]],
+    new_base: Base | None,
+) -> None:
+    yaml = out.files[SERIES][0]
+    stay = {item.known.name for item in named if item.known}
+    active = {p.name for p in series.active}
+    for patch in series.patches:
+        if patch.name in active and patch.name not in stay:
+            yaml = seriesedit.remove_patch(yaml, patch.name)
+            out.files.pop(f"patches/{patch.file}", None)
+            for file in patch.files:
+                if not any(file in mine for mine in owned.values()):
+                    out.files.pop(file, None)
+            out.fate[patch.name] = "dropped"
+    after: str | None = None
+    for item in named:
+        files = sorted(owned[item.name])
+        if item.known is None:
+            entry: dict[str, str | list[str] | None] = {"name": item.name}
+            if files:
+                entry["files"] = files
+            yaml = seriesedit.add_patch(yaml, entry, after=after)
+        elif files != sorted(item.known.files):
+            yaml = seriesedit.set_patch(yaml, item.name, "files", files or None)
+        after = item.name
+    order = [item.name for item in named]
+    if [n for n in seriesorder.order(yaml) if n in order] != order:
+        yaml = seriesorder.reorder(yaml, order)
+        out.notes.append("order changed")
+    if new_base is not None and new_base != series.base:
+        yaml = seriesedit.set_base(yaml, new_base)
+    out.files[SERIES] = (yaml, False)
+
+
+def new_name(commit: Commit, taken: Sequence[str]) -> str:
+    """Name of a patch that a commit nobody knows yet becomes."""
+    return slug(commit.message.split("\n", 1)[0], taken)
+
+
+def name_commits(
+    commits: Sequence[tuple[str, Commit]], old: Sequence[tuple[Patch, str, Commit]], series: Series
+) -> list[Named]:
+    """Pair commits with patches; what is left over is new and named after its title."""
+    taken = [p.name for p in series.patches]
+    named = []
+    for (oid, commit), known in zip(commits, match(commits, old), strict=True):
+        name = known.name if known else new_name(commit, taken)
+        if not known:
+            taken.append(name)
+        named.append(Named(name, oid, commit, known))
+    return named
+
+
+def recommit(store: Store, base: str, named: Sequence[Named]) -> list[Named]:
+    """The same trees and messages as commits with fixed committers, on `base`."""
+    parent = base
+    out = []
+    for item in named:
+        fixed = dataclasses.replace(
+            item.commit,
+            parents=(parent,),
+            committer_name="",
+            committer_email="",
+            committer_date="",
+            message=clean_message(item.commit.message),
+        )
+        parent = store.add("commit", objects.format_commit(fixed))
+        out.append(Named(item.name, parent, fixed, item.known))
+    return out
+
+
+def clean_message(message: str) -> str:
+    """A message as a patch file can hold it: no blank lines at either end, one newline last."""
+    subject, _, rest = message.strip("\n").partition("\n")
+    body = rest.strip("\n")
+    glued = rest and not rest.startswith("\n")
+    if not body:
+        return f"{subject}\n"
+    return f"{subject}\n{body}\n" if glued else f"{subject}\n\n{body}\n"

@@ -1,0 +1,60 @@
+"""Conflict resolutions, remembered in `patches/resolutions/` so that a colleague or CI replays them.
+
+One file per conflict, named by the three sides; it holds the change from upstream's side to the
+resolved file as a diff, so it can be reviewed like any patch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from hexpatch.oplog import EMPTY_TREE
+from hexpatch.patchfile import PatchFile, parse_diff
+from hexpatch.pick import Conflict, Laid, Source, lay, text
+from hexpatch.tree import Entry, Store, Tree
+from hexpatch.workspace import FileState
+
+FOLDER = "patches/resolutions"
+
+
+def key(conflict: Conflict) -> str:
+    """Name of a conflict: path, and mode and blob of base, ours and theirs."""
+    parts = [conflict.path]
+    for side in (conflict.base, conflict.ours, conflict.theirs):
+        parts.append(b"%o %s" % (side.mode, side.content.oid.encode()) if side else b"-")
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:20]
+
+
+def recall(store: Store, files: FileState, conflict: Conflict) -> tuple[Entry | None] | None:
+    """The remembered answer to a conflict: (entry,), (None,) for a deleted file, or None."""
+    found = files.get(f"{FOLDER}/{key(conflict)}.diff")
+    if found is None:
+        return None
+    diff = found[0][found[0].find(b"diff --git ") :] if b"diff --git " in found[0] else b""
+    tree = Tree(store, EMPTY_TREE)
+    if conflict.ours is not None:
+        tree.put(conflict.path, conflict.ours)
+    if not diff:
+        return (conflict.ours,)
+    name = f"{FOLDER}/{key(conflict)}.diff"
+    mail = PatchFile("", "", "", "0 +0000", "", "", parse_diff(diff, name), diff)
+    laid = lay(tree, Source(name, mail))
+    if not isinstance(laid, Laid):
+        return None
+    return (tree.get(conflict.path),)
+
+
+def remember(
+    store: Store, files: FileState, name: str, conflict: Conflict, resolved: Entry | None
+) -> None:
+    """Add the answer to a conflict to the files."""
+    trees = []
+    for side in (conflict.ours, resolved):
+        tree = Tree(store, EMPTY_TREE)
+        if side is not None:
+            tree.put(conflict.path, side)
+        trees.append(tree.write())
+    store.flush()
+    head = f"resolution: {name}: {conflict.kind} in {text(conflict.path)}\n\n"
+    diff = store.repo.diff(trees[0], trees[1])
+    files[f"{FOLDER}/{key(conflict)}.diff"] = (head.encode("utf-8", "replace") + diff, False)

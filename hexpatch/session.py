@@ -1,0 +1,231 @@
+"""One run of the tool on one workspace: its files, its store, upstream, and the stack they make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from hexpatch import lockfile, oplog, series, stack, workspace
+from hexpatch.checkout import BRANCH, Checkout
+from hexpatch.errors import HexpatchError, MissingObject
+from hexpatch.objects import EXECUTABLE, FILE
+from hexpatch.oplog import BASE, TIP, Step
+from hexpatch.patchfile import parse_patch
+from hexpatch.pick import Source
+from hexpatch.repo import Repo, init_bare
+from hexpatch.series import Series
+from hexpatch.sources import Found, Upstream
+from hexpatch.stack import Stack
+from hexpatch.tree import Store
+from hexpatch.workspace import LOCK, FileState, Workspace
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class Session:
+    """Everything a command needs. Made by `opened`, which takes the lock and mends a killed run."""
+
+    ws: Workspace
+    command: str
+    say: Say
+    offline: bool = False
+
+    @cached_property
+    def repo(self) -> Repo:
+        """The object store."""
+        return init_bare(self.ws.store)
+
+    @cached_property
+    def store(self) -> Store:
+        """Objects of the store and those that are about to be written."""
+        return Store(self.repo)
+
+    @cached_property
+    def series(self) -> Series:
+        """series.yaml, checked."""
+        loaded = series.load(self.ws.root)
+        strays = series.orphans(loaded)
+        if strays:
+            names = ", ".join(strays[:5]) + (" ..." if len(strays) > 5 else "")
+            self.say(f"warning: in patches/ but not in the series: {names}")
+        return loaded
+
+    @cached_property
+    def upstream(self) -> Upstream:
+        """Where commits of upstream come from."""
+        return Upstream(self.repo, self.series, self.say, offline=self.offline)
+
+    @cached_property
+    def base(self) -> Found:
+        """The pinned base, present in the store and checked against its tree id."""
+        return self.upstream.base(self.series.base)
+
+    @cached_property
+    def stack(self) -> Stack:
+        """The series on its base; raises DoesNotApply."""
+        base = self.base
+        return stack.build(
+            self.store, stack.sources(self.series), base.commit, base.tree, self.series.base.name
+        )
+
+    @cached_property
+    def checkout(self) -> Checkout:
+        """The workspace's own working tree."""
+        return Checkout(self.repo, self.ws.checkout)
+
+    def close(self) -> None:
+        """End helper processes."""
+        if "repo" in self.__dict__:
+            self.repo.close()
+
+    def forget(self) -> None:
+        """Drop what was computed from files that have changed since."""
+        for name in ("series", "upstream", "base", "stack"):
+            self.__dict__.pop(name, None)
+
+    # -- state -----------------------------------------------------------------------------
+
+    def applied_tip(self) -> str | None:
+        """The stack's tip as apply, refresh or rebase last left it."""
+        return self.repo.ref(TIP)
+
+    def branch_tip(self) -> str | None:
+        """The tip people have in the checkout: branch `stack`."""
+        return self.repo.ref(BRANCH)
+
+    def commits_changed(self) -> bool:
+        """Has somebody committed in the checkout since?"""
+        return self.branch_tip() not in (None, self.applied_tip())
+
+    def no_pending(self) -> None:
+        """Refuse to start something while a rebase waits."""
+        if self.ws.pending.exists():
+            raise HexpatchError(
+                "a rebase is waiting for you",
+                "finish it with `hexpatch rebase --continue`, `--skip` or `--abort`",
+            )
+
+    def clean(self) -> None:
+        """Refuse to overwrite uncommitted work in the checkout."""
+        if not self.checkout.exists:
+            return
+        dirty = self.checkout.dirty()
+        if dirty:
+            names = ", ".join(p.decode("utf-8", "replace") for p in dirty[:5])
+            raise HexpatchError(
+                f"{self.ws.checkout} has uncommitted changes: {names}",
+                "commit them there and run `hexpatch refresh`, or `git stash`",
+            )
+
+    def in_sync(self) -> None:
+        """Refuse to move a stack whose commits and files tell different things."""
+        if self.commits_changed():
+            raise HexpatchError(
+                "the checkout has commits that are not in patches/ yet",
+                "`hexpatch refresh` takes them over, `hexpatch apply --force` drops them",
+            )
+
+    def room_for(self, target: str) -> None:
+        """Refuse to overwrite untracked files in the checkout."""
+        if not self.checkout.exists:
+            return
+        self.store.flush()
+        trouble = self.checkout.in_the_way(target)
+        if trouble:
+            raise HexpatchError(
+                f"the checkout can't move: {trouble}",
+                f"move those files out of {self.ws.checkout} and run again",
+            )
+
+    # -- changing --------------------------------------------------------------------------
+
+    def step(
+        self,
+        files: FileState,
+        new: Stack,
+        *,
+        before: FileState | None = None,
+        force: bool = False,
+        keep: Sequence[str] = (),
+        visible: bool = True,
+    ) -> str | None:
+        """Record and carry out: these files, this stack, the checkout on its tip."""
+        step = Step(
+            command=self.command,
+            files=files,
+            refs={BASE: new.base, TIP: new.tip, BRANCH: new.tip},
+            checkout=new.tip if visible else None,
+            force=force,
+            keep=tuple(keep),
+        )
+        return oplog.perform(self.ws, self.store, step, before)
+
+    def stack_of(self, files: FileState, base: Found) -> tuple[Series, Stack]:
+        """The series and stack that a set of files would make."""
+        text = files[workspace.SERIES][0]
+        parsed = series.parse(text, self.ws.root, disk=False)
+        made = stack.build(
+            self.store,
+            (source_from(parsed, patch, files) for patch in parsed.active),
+            base.commit,
+            base.tree,
+            parsed.base.name,
+        )
+        return parsed, made
+
+    def with_lock(self, files: FileState, parsed: Series, made: Stack) -> FileState:
+        """The files with the series.lock that fits them."""
+        lock = stack.make_lock(parsed, made, files)
+        return {**files, LOCK: (lockfile.render(lock), False)}
+
+
+def source_from(parsed: Series, patch: series.Patch, files: FileState) -> Source:
+    """A patch from files in memory."""
+    name = f"patches/{patch.file}"
+    if name not in files:
+        raise HexpatchError(f"{name} does not exist")
+    owned = tuple(
+        (
+            parsed.upstream_path(f).encode(),
+            EXECUTABLE if files[f][1] else FILE,
+            files[f][0],
+        )
+        for f in patch.files
+    )
+    return Source(patch.name, parse_patch(files[name][0], name), owned)
+
+
+@contextmanager
+def opened(
+    start: Path, command: str, say: Say, *, offline: bool = False, write: bool = True
+) -> Iterator[Session]:
+    """A session on the workspace around `start`. Writers hold the lock; a killed run is finished."""
+    ws = workspace.find(start)
+    session = Session(ws, command, say, offline)
+    try:
+        if write or ws.journal.exists():
+            with ws.locked(command):
+                _recover(session)
+                yield session
+        else:
+            yield session
+    finally:
+        session.close()
+
+
+def _recover(session: Session) -> None:
+    if not session.ws.journal.exists():
+        return
+    try:
+        done = oplog.recover(session.ws, session.repo)
+    except MissingObject:
+        raise HexpatchError(
+            "a run was killed and can't be completed: its objects are gone",
+            f"remove {session.ws.journal} and run `hexpatch apply`",
+        ) from None
+    if done:
+        session.say(f"completed `{done}`, which had been killed")

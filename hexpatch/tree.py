@@ -1,0 +1,291 @@
+"""Trees and file contents in memory, over a git store that is only read until `flush`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hexpatch import objects
+from hexpatch.errors import HexpatchError
+from hexpatch.objects import TREE, object_id
+from hexpatch.repo import Repo
+
+FLUSH_BYTES = 48 * 1024 * 1024
+
+
+class Content:
+    """One file's bytes, known by id, as data or as lines; the others are derived when asked.
+
+    Lines are the data split at newlines: `a\\nb\\n` is [a, b, ""], `a\\nb` is [a, b]. So the last
+    element is never a complete line, and joining gives the data back.
+    """
+
+    __slots__ = ("_data", "_lines", "_oid", "store")
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        oid: str | None = None,
+        data: bytes | None = None,
+        lines: list[bytes] | None = None,
+    ) -> None:
+        self.store = store
+        self._oid = oid
+        self._data = data
+        self._lines = lines
+
+    @property
+    def lines(self) -> list[bytes]:
+        """The data, split; callers never change the list."""
+        if self._lines is None:
+            self._lines = self.data.split(b"\n")
+        return self._lines
+
+    @property
+    def data(self) -> bytes:
+        """The bytes of the file."""
+        if self._data is not None:
+            return self._data
+        if self._lines is not None:
+            return b"\n".join(self._lines)
+        assert self._oid is not None
+        data = self.store.read(self._oid, "blob")
+        # kept once: as lines when somebody asks for lines, else not at all
+        return data
+
+    @property
+    def oid(self) -> str:
+        """Blob id; new content is queued for the next flush."""
+        if self._oid is None:
+            data = self.data
+            self._oid = self.store.add("blob", data)
+            if self.store.keep:
+                self._data = None  # the store has it now
+        return self._oid
+
+    def same(self, other: Content) -> bool:
+        """Equal bytes? Compared by identity and id first."""
+        if self is other:
+            return True
+        if self._oid is not None and other._oid is not None:
+            return self._oid == other._oid
+        return self.lines == other.lines
+
+    def binary(self) -> bool:
+        """git's rule: a NUL in the first 8000 bytes."""
+        return b"\0" in self.data[:8000]
+
+
+class Store:
+    """Reads objects of a repository and queues new ones. Nothing is written before `flush`."""
+
+    def __init__(self, repo: Repo) -> None:
+        self.repo = repo
+        self._new: dict[str, tuple[str, bytes]] = {}
+        self._bytes = 0
+        self._written: set[str] = set()
+        self._contents: dict[str, Content] = {}
+        self.keep = True
+
+    def read(self, oid: str, kind: str) -> bytes:
+        """Data of a queued or stored object."""
+        queued = self._new.get(oid)
+        return queued[1] if queued is not None else self.repo.read(oid, kind)
+
+    def read_tree_of(self, commit: str) -> str:
+        """Tree id of a queued or stored commit."""
+        return objects.parse_commit(self.read(commit, "commit")).tree
+
+    def add(self, kind: str, data: bytes) -> str:
+        """Queue an object; its id."""
+        oid = object_id(kind, data)
+        if self.keep and oid not in self._new and oid not in self._written:
+            self._new[oid] = (kind, data)
+            self._bytes += len(data)
+            if self._bytes > FLUSH_BYTES:
+                self.flush()
+        return oid
+
+    def content(self, oid: str) -> Content:
+        """The one Content of a blob id, so that equal files are identical objects."""
+        found = self._contents.get(oid)
+        if found is None:
+            found = self._contents[oid] = Content(self, oid=oid)
+        return found
+
+    def from_data(self, data: bytes) -> Content:
+        """New content from bytes."""
+        return Content(self, data=data)
+
+    def from_lines(self, lines: list[bytes]) -> Content:
+        """New content from split lines."""
+        return Content(self, lines=lines)
+
+    def flush(self) -> None:
+        """Write the queued objects that the repository lacks. Unreferenced until refs move."""
+        present = self.repo.existing(self._new)
+        self.repo.write_objects([obj for oid, obj in self._new.items() if oid not in present])
+        self._written.update(self._new)
+        self._new.clear()
+        self._bytes = 0
+
+
+class Entry:
+    """A file in a tree: mode and content. Never changed once made."""
+
+    __slots__ = ("content", "mode")
+
+    def __init__(self, mode: int, content: Content) -> None:
+        self.mode = mode
+        self.content = content
+
+    def same(self, other: Entry | None) -> bool:
+        """Equal mode and bytes?"""
+        return self is other or (
+            other is not None and self.mode == other.mode and self.content.same(other.content)
+        )
+
+
+class _Dir:
+    __slots__ = ("entries", "oid", "owner")
+
+    def __init__(self, entries: dict[bytes, Entry | _Dir | tuple[int, str]], owner: object) -> None:
+        self.entries = entries
+        self.oid: str | None = None
+        self.owner = owner
+
+
+class Tree:
+    """A directory tree that can be changed in memory; `fork` gives an independent copy for free."""
+
+    def __init__(self, store: Store, oid: str) -> None:
+        self.store = store
+        self._owner = object()
+        self._root = self._load(oid)
+
+    def _load(self, oid: str) -> _Dir:
+        raw = objects.parse_tree(self.store.read(oid, "tree"))
+        loaded = _Dir(dict(raw), None)
+        loaded.oid = oid
+        return loaded
+
+    def fork(self) -> Tree:
+        """A copy; both sides copy a directory before they change it."""
+        copy = object.__new__(Tree)
+        copy.store = self.store
+        copy._root = self._root
+        copy._owner = object()
+        self._owner = object()
+        return copy
+
+    def _child(self, parent: _Dir, name: bytes) -> Entry | _Dir | None:
+        found = parent.entries.get(name)
+        if isinstance(found, tuple):
+            mode, oid = found
+            made: Entry | _Dir
+            made = self._load(oid) if mode == TREE else Entry(mode, self.store.content(oid))
+            # loading is invisible: it changes neither the tree nor its id
+            parent.entries[name] = made
+            return made
+        return found
+
+    def _find(self, path: bytes) -> Entry | _Dir | None:
+        node: Entry | _Dir | None = self._root
+        for name in path.split(b"/"):
+            if not isinstance(node, _Dir):
+                return None
+            node = self._child(node, name)
+        return node
+
+    def get(self, path: bytes) -> Entry | None:
+        """The file at a path, None when there is none (or a directory)."""
+        found = self._find(path)
+        return found if isinstance(found, Entry) else None
+
+    def in_the_way(self, path: bytes) -> bytes | None:
+        """What keeps a file from standing at `path`: a file above it, or one below it."""
+        parts = path.split(b"/")
+        node: Entry | _Dir | None = self._root
+        for depth, name in enumerate(parts):
+            if not isinstance(node, _Dir):
+                return b"/".join(parts[:depth])
+            node = self._child(node, name)
+            if node is None:
+                return None
+        if isinstance(node, _Dir):
+            return path + b"/" + next(self._files(node))[0]
+        return None
+
+    def _own(self, node: _Dir) -> _Dir:
+        if node.owner is self._owner:
+            node.oid = None
+            return node
+        return _Dir(dict(node.entries), self._owner)
+
+    def put(self, path: bytes, entry: Entry) -> None:
+        """Set a file, making directories as needed. Something in the way is a HexpatchError."""
+        *dirs, last = path.split(b"/")
+        self._root = node = self._own(self._root)
+        for name in dirs:
+            child = self._child(node, name)
+            if isinstance(child, Entry):
+                raise HexpatchError(f"{path.decode('utf-8', 'replace')}: a file is in the way")
+            child = _Dir({}, self._owner) if child is None else self._own(child)
+            node.entries[name] = child
+            node = child
+        if isinstance(self._child(node, last), _Dir):
+            raise HexpatchError(f"{path.decode('utf-8', 'replace')}: a directory is in the way")
+        node.entries[last] = entry
+
+    def remove(self, path: bytes) -> None:
+        """Delete a file and the directories that get empty."""
+        *dirs, last = path.split(b"/")
+        self._root = node = self._own(self._root)
+        trail = [node]
+        for name in dirs:
+            child = self._child(node, name)
+            if not isinstance(child, _Dir):
+                return
+            child = self._own(child)
+            node.entries[name] = child
+            node = child
+            trail.append(node)
+        node.entries.pop(last, None)
+        for parent, name in zip(reversed(trail[:-1]), reversed(dirs), strict=True):
+            below = parent.entries[name]
+            if isinstance(below, _Dir) and not below.entries:
+                del parent.entries[name]
+            else:
+                break
+
+    def _files(self, node: _Dir, prefix: bytes = b"") -> Iterator[tuple[bytes, Entry]]:
+        for name in list(node.entries):
+            child = self._child(node, name)
+            if isinstance(child, _Dir):
+                yield from self._files(child, prefix + name + b"/")
+            elif child is not None:
+                yield prefix + name, child
+
+    def files(self, below: bytes = b"") -> Iterator[tuple[bytes, Entry]]:
+        """All files (below a directory): path and entry."""
+        node: Entry | _Dir | None = self._find(below) if below else self._root
+        if isinstance(node, _Dir):
+            yield from self._files(node, below + b"/" if below else b"")
+
+    def write(self) -> str:
+        """Tree id; new blobs and trees are queued in the store."""
+        return self._write(self._root)
+
+    def _write(self, node: _Dir) -> str:
+        if node.oid is not None:
+            return node.oid
+        raw: dict[bytes, tuple[int, str]] = {}
+        for name, child in node.entries.items():
+            if isinstance(child, tuple):
+                raw[name] = child
+            elif isinstance(child, _Dir):
+                raw[name] = (TREE, self._write(child))
+            else:
+                raw[name] = (child.mode, child.content.oid)
+        node.oid = self.store.add("tree", objects.format_tree(raw))
+        return node.oid

@@ -1,0 +1,219 @@
+"""The fold: each patch of a laid series onto another base, one row per patch.
+
+`check` walks past conflicts and throws the result away; `rebase` stops at the first and keeps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hexpatch import landed, stack
+from hexpatch.drift import Drift
+from hexpatch.errors import HexpatchError
+from hexpatch.landed import Landing
+from hexpatch.pick import Conflict, Laid, Picked, Resolver, Source, lay, pick, text
+from hexpatch.repo import Repo
+from hexpatch.series import Series
+from hexpatch.stack import Failed
+from hexpatch.tree import Store, Tree
+
+FITS = ("ok", "offset", "three-way", "resolved", "partly", "revived")
+
+
+@dataclass(frozen=True)
+class Row:
+    """What becomes of one patch.
+
+    status: ok, offset, three-way, resolved, partly, revived (it fits); landed (upstream has it);
+    conflict, twice (a person decides); blocked (builds on a patch that does not fit); hold.
+    """
+
+    name: str
+    status: str
+    detail: tuple[str, ...] = ()
+    blocked_by: str = ""
+
+    @property
+    def fits(self) -> bool:
+        """Will it be in the moved stack?"""
+        return self.status in FITS
+
+    def as_json(self) -> dict[str, Any]:
+        """For --json."""
+        out: dict[str, Any] = {"name": self.name, "status": self.status}
+        out["detail"] = list(self.detail)
+        if self.blocked_by:
+            out["blocked_by"] = self.blocked_by
+        return out
+
+
+@dataclass
+class Item:
+    """One entry of the series on its way: how it lies at its own base."""
+
+    source: Source
+    laid: Laid | Failed | None  # None: landed or on hold, not part of the stack now
+    needs: tuple[str, ...] = ()
+    why_out: str = ""
+
+    @property
+    def name(self) -> str:
+        """The patch's name."""
+        return self.source.name
+
+
+def items_of(series: Series, base: Tree) -> list[Item]:
+    """Every entry of the series, the active ones placed on (a fork of) their base."""
+    tree = base.fork()
+    active = {p.name for p in series.active}
+    sources = list(stack.sources(series, series.patches))
+    laid = {r.name: r for r in stack.lay_all(tree, (s for s in sources if s.name in active))}
+    items = []
+    for patch, source in zip(series.patches, sources, strict=True):
+        why = "" if patch.name in active else ("landed" if patch.landed else "hold")
+        items.append(Item(source, laid.get(patch.name), patch.needs, why))
+    return items
+
+
+@dataclass
+class Walk:
+    """State of the fold: the tree so far, and what failed on the way."""
+
+    store: Store
+    tree: Tree
+    drift: Drift
+    landings: Mapping[str, Landing]
+    resolve: Resolver | None = None
+    culprit: Callable[[bytes], str] | None = None
+    failed: list[Laid] = field(default_factory=list)
+    out: set[str] = field(default_factory=set)
+
+    def step(self, item: Item) -> tuple[Row, Picked | None]:
+        """One patch onto the tree. A patch that does not fit leaves the tree alone."""
+        if item.laid is None:
+            return self._revive(item), None
+        if isinstance(item.laid, Failed):
+            self.out.add(item.name)
+            detail = tuple(c.line for c in item.laid.conflicts)
+            status = "blocked" if item.laid.blocked_by else "conflict"
+            return Row(item.name, status, detail, item.laid.blocked_by), None
+        landing = self.landings.get(item.name)
+        if landing is not None and not landing.reverted_by:
+            self._leave_out(item.laid)
+            return Row(item.name, "landed", (landing.text,)), None
+        for need in item.needs:
+            if need in self.out:
+                self._fail(item.laid)
+                return Row(item.name, "blocked", (f"needs {need}",), need), None
+        return self._pick(item.laid, landing)
+
+    def _pick(self, laid: Laid, landing: Landing | None) -> tuple[Row, Picked]:
+        twice = landed.applied_twice(self.tree, laid)
+        before = self.tree.fork() if twice else self.tree
+        picked = pick(self.tree, laid, self.drift, laid.name, self.resolve)
+        notes = (f"was upstream: {landing.text}",) if landing else ()
+        if picked.conflicts:
+            blocker = stack.blocked_by(laid, picked.conflicts, self.failed)
+            self._fail(laid)
+            detail = tuple(self.explain(c) for c in picked.conflicts)
+            status = "blocked" if blocker else "conflict"
+            return Row(laid.name, status, detail + notes, blocker), picked
+        if picked.status == "landed":
+            detail = ("upstream has all of it; nothing is left",)
+            return Row(laid.name, "landed", detail + notes), picked
+        if twice and picked.status not in ("partly", "resolved"):
+            self.tree = before
+            self._fail(laid)
+            return Row(laid.name, "twice", (*twice, *notes)), picked
+        return Row(laid.name, picked.status, tuple(_details(picked)) + notes), picked
+
+    def explain(self, conflict: Conflict) -> str:
+        """A conflict on one line, with the upstream commit that stands in the way."""
+        who = self.culprit(conflict.path) if self.culprit else ""
+        kind = f" ({conflict.kind})" if conflict.kind not in conflict.detail else ""
+        return f"{conflict.line}{kind}" + (f"; upstream: {who}" if who else "")
+
+    def _leave_out(self, laid: Laid) -> None:
+        for change in laid.changes:
+            self.drift.forget(change)
+
+    def _fail(self, laid: Laid) -> None:
+        self.failed.append(laid)
+        self.out.add(laid.name)
+        self._leave_out(laid)
+
+    def _revive(self, item: Item) -> Row:
+        trial = self.tree.fork()
+        laid = lay(trial, item.source)
+        if isinstance(laid, Laid) and laid.changes:
+            there = all(
+                landed.has_change(entry.content.lines if entry else None, change)
+                for change in laid.changes
+                for entry in (self.tree.get(change.path),)
+            )
+            if not there and not landed.applied_twice(self.tree, laid):
+                self.tree = trial
+                self._leave_out(laid)
+                return Row(item.name, "revived", (f"was {item.why_out}, fits again",))
+        detail = ("not part of the stack",)
+        return Row(item.name, item.why_out, detail)
+
+
+def _details(picked: Picked) -> Iterable[str]:
+    for placed in picked.placed:
+        name = text(placed.path)
+        if placed.how == "landed":
+            yield f"{name}: upstream has it already"
+        elif placed.landed_hunks:
+            there = ", ".join(str(n + 1) for n in placed.landed_hunks)
+            yield (
+                f"{name}: partly upstream, {len(placed.landed_hunks)} of {placed.hunks} hunks "
+                f"({there})"
+            )
+        elif placed.how == "three-way":
+            yield f"{name}: merged three-way"
+        elif placed.how == "resolved":
+            yield f"{name}: remembered resolution"
+
+
+def culprits(repo: Repo, base: str, onto: str) -> Callable[[bytes], str]:
+    """Names the newest upstream commit that touched a path between base and onto."""
+    known: dict[bytes, str] = {}
+
+    def name(path: bytes) -> str:
+        if path not in known:
+            known[path] = ""
+            if repo.is_ancestor(base, onto):
+                try:
+                    found = repo.last_change(base, onto, path)
+                except HexpatchError:
+                    found = None  # a shallow history can miss the trees it takes
+                if found:
+                    known[path] = f"{found[0][:10]} `{found[1]}`"
+        return known[path]
+
+    return name
+
+
+def start(
+    store: Store,
+    series: Series,
+    base: str,
+    onto: str,
+    items: Sequence[Item],
+    resolve: Resolver | None = None,
+) -> Walk:
+    """A walk from `base` to `onto` for these items; landed patches are found first."""
+    laid = [i.laid for i in items if isinstance(i.laid, Laid)]
+    paths = {c.old_path or c.path for item in laid for c in item.changes}
+    groups = [g.patches for g in series.groups]
+    return Walk(
+        store,
+        Tree(store, store.repo.tree_of(onto)),
+        Drift(store.repo, store.repo.tree_of(base), store.repo.tree_of(onto), paths),
+        landed.find(store, base, onto, laid, groups) if base != onto else {},
+        resolve,
+        culprits(store.repo, base, onto),
+    )

@@ -1,0 +1,184 @@
+"""Where things are, one lock per workspace, files written whole, and a journal of the last step."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hexpatch.errors import HexpatchError
+
+SERIES = "series.yaml"
+LOCK = "series.lock"
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A folder with series.yaml; everything that can be made again lies in `.hexpatch/`."""
+
+    root: Path
+
+    @property
+    def state(self) -> Path:
+        """Working data: deleting it loses the undo log and what was not refreshed, no more."""
+        return self.root / ".hexpatch"
+
+    @property
+    def store(self) -> Path:
+        """The bare repository that holds upstream's objects and the stack's."""
+        return self.state / "upstream.git"
+
+    @property
+    def checkout(self) -> Path:
+        """The working tree people edit and build in."""
+        return self.state / "llama.cpp"
+
+    @property
+    def pending(self) -> Path:
+        """Says that a rebase waits for a person, and where it is."""
+        return self.state / "pending.json"
+
+    @property
+    def journal(self) -> Path:
+        """The step that is being carried out; left behind only by a killed run."""
+        return self.state / "journal.json"
+
+    @property
+    def stage(self) -> Path:
+        """New files before they are renamed into place."""
+        return self.state / "stage"
+
+    @contextlib.contextmanager
+    def locked(self, command: str) -> Iterator[None]:
+        """Hold the workspace for one command; a second run is told who holds it."""
+        self.state.mkdir(parents=True, exist_ok=True)
+        ignore = self.state / ".gitignore"
+        if not ignore.exists():
+            write_atomic(ignore, b"*\n")
+        with (self.state / "lock").open("a+") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                handle.seek(0)
+                holder = handle.read().strip() or "another run"
+                raise HexpatchError(
+                    f"{self.root} is in use by {holder}", "wait for it to end and run again"
+                ) from None
+            handle.truncate(0)
+            handle.write(f"`{command}` (process {os.getpid()})")
+            handle.flush()
+            yield
+
+
+def find(start: Path) -> Workspace:
+    """The nearest folder upwards that has a series.yaml."""
+    for folder in (start, *start.parents):
+        if (folder / SERIES).exists():
+            return Workspace(folder)
+    raise HexpatchError(
+        f"no {SERIES} in {start} or above it", "`hexpatch init` makes one, -C DIR goes elsewhere"
+    )
+
+
+def write_atomic(path: Path, data: bytes, *, executable: bool = False) -> None:
+    """Write a file whole: a reader (or a crash) sees the old one or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temp = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temp.open("wb") as handle:
+            handle.write(data)
+            handle.flush()
+            os.fsync(handle.fileno())
+        if executable:
+            temp.chmod(0o755)
+        temp.replace(path)
+    except BaseException:
+        temp.unlink(missing_ok=True)
+        raise
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write a JSON file whole."""
+    write_atomic(path, json.dumps(value, indent=1, sort_keys=True).encode() + b"\n")
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """A JSON object, or None when the file is not there."""
+    try:
+        value = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        raise HexpatchError(f"{path} is damaged", f"remove {path} and run again") from None
+    if not isinstance(value, dict):
+        raise HexpatchError(f"{path} is damaged", f"remove {path} and run again")
+    return value
+
+
+FileState = dict[str, tuple[bytes, bool]]
+
+
+def durable(root: Path) -> FileState:
+    """The files that are the series: path -> (bytes, executable)."""
+    files: FileState = {}
+    for name in (SERIES, LOCK):
+        path = root / name
+        if path.is_file():
+            files[name] = (path.read_bytes(), False)
+    for folder in ("patches", "src"):
+        top = root / folder
+        if not top.is_dir():
+            continue
+        for path in sorted(top.rglob("*")):
+            if path.is_file() and not path.is_symlink() and not path.name.endswith(".tmp"):
+                mode = os.access(path, os.X_OK)
+                files[path.relative_to(root).as_posix()] = (path.read_bytes(), mode)
+    return files
+
+
+def stage_files(ws: Workspace, old: FileState, new: FileState) -> list[tuple[str, str]]:
+    """Write what differs aside; returns (path, staged name or "" for removal), to be replayed."""
+    shutil.rmtree(ws.stage, ignore_errors=True)
+    ws.stage.mkdir(parents=True)
+    moves: list[tuple[str, str]] = []
+    for path in sorted(set(old) | set(new)):
+        if old.get(path) == new.get(path):
+            continue
+        if path not in new:
+            moves.append((path, ""))
+            continue
+        data, executable = new[path]
+        name = f"{len(moves)}"
+        write_atomic(ws.stage / name, data, executable=executable)
+        moves.append((path, name))
+    return moves
+
+
+def replay_files(ws: Workspace, moves: list[tuple[str, str]]) -> None:
+    """Rename staged files into place; a file that is gone from the stage was renamed before."""
+    for path, name in moves:
+        target = ws.root / path
+        if not name:
+            target.unlink(missing_ok=True)
+            _prune(target.parent, ws.root)
+            continue
+        staged = ws.stage / name
+        if staged.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            staged.replace(target)
+    shutil.rmtree(ws.stage, ignore_errors=True)
+
+
+def _prune(folder: Path, root: Path) -> None:
+    while folder not in (root, root / "patches", root / "src") and root in folder.parents:
+        try:
+            folder.rmdir()
+        except OSError:
+            return
+        folder = folder.parent
