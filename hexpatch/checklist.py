@@ -1,0 +1,274 @@
+"""What a person has to check, write and answer for before a pull request: facts and empty boxes.
+
+Upstream forbids machine-written pull request text, so nothing here is prose, ticked or filled in.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hexpatch.tree import Tree
+
+TITLE_LIMIT = 72  # 8.7 % of upstream's own titles are longer: worth a look, no fault
+REVIEW_LIMIT = 400  # changed lines; upstream's pace is an hour for 200 to 400
+TEMPLATES = (
+    b".github/pull_request_template.md",
+    b".github/PULL_REQUEST_TEMPLATE.md",
+    b"pull_request_template.md",
+    b"docs/pull_request_template.md",
+)
+POLICY = (b"AGENTS.md", b"CONTRIBUTING.md", *TEMPLATES)
+
+_OWN_TEMPLATE = b"""\
+## Overview
+
+## Additional information
+
+## Requirements
+
+- I have read and agree with the contributing guidelines
+- AI usage disclosure: <!-- mention: YES / NO - if yes, describe how AI was used -->
+"""
+
+
+# -- titles ---------------------------------------------------------------------------------
+
+_WORD = r"[\w.+*/{}-]+"
+_TITLE = re.compile(rf"({_WORD}(?:(?: ?[,+&] ?){_WORD})*)?( *):( *)(.*)", re.DOTALL)
+_CONVENTIONAL = re.compile(r"(?:(?:feat|fix|chore)(?:\([^)]*\))?|[a-z]+\([^)]*\))!?\s*:\s*(.*)")
+_MARKS = (
+    (r"\[[^\]]*\bPATCH\b[^\]]*\]", "a mail prefix is left in the title"),
+    (r"[\[(]?(?:WIP|DRAFT|DNM|DO[ -]NOT[ -]MERGE)\b", "work in progress; use a draft pull request"),
+    (r"(?:fixup|squash|amend)! ", "an autosquash commit is still in the stack"),
+    (r"Merge (?:branch|tag|commit|pull request|remote-tracking branch)\b", "a merge commit"),
+)
+
+
+def unfinished(title: str) -> str | None:
+    """Why a commit of this title is not meant for other eyes yet."""
+    for pattern, why in _MARKS:
+        if re.match(pattern, title, re.IGNORECASE if "[" in pattern else 0):
+            return why
+    return None
+
+
+def check_title(title: str) -> list[tuple[str, str]]:
+    """Findings (severity error or warn, text) against upstream's `module : title` form."""
+    mark = unfinished(title)
+    if mark:
+        return [("error", mark)]
+    if not title.strip():
+        return [("error", "there is no title")]
+    found = []
+    if re.fullmatch(r'(?:Revert|Reapply) ".+"', title) is None:
+        error, found = _form(title)
+        if error:
+            return [("error", error)]
+    if len(title) > TITLE_LIMIT:
+        found.append(f"{len(title)} characters, more than {TITLE_LIMIT}")
+    if title != title.strip() or re.search(r"[\x00-\x1f\x7f]", title):
+        found.append("has blanks at an end, or control characters")
+    return [("warn", text) for text in found]
+
+
+def _form(title: str) -> tuple[str, list[str]]:
+    if title.startswith("["):
+        return "", ["a leading [tag] is dropped by plain `git am`"]
+    conventional = _CONVENTIONAL.fullmatch(title)
+    if conventional:
+        return "", ["a conventional-commit form; upstream's is `module : title`"]
+    match = _TITLE.fullmatch(title)
+    if match is None:
+        return "no module; upstream's form is `module : title`", []
+    module, _, gap, text = match.groups()
+    if not module:
+        return "no module before the colon", []
+    if not text.strip():
+        return "nothing after the colon", []
+    found = []
+    if any(re.fullmatch(r"[A-Z][a-z-]+", word) for word in re.split(r"[ ,+&/]+", module)):
+        found.append(f"the module is written in lower case: {module.lower()}")
+    if not gap:
+        found.append("the space after the colon is missing")
+    if re.search(r"\(#[0-9]+\)\s*$", text):
+        found.append("the (#number) is added when upstream merges; leave it out of the title")
+    if text.rstrip().endswith(".") and not text.rstrip().endswith("..."):
+        found.append("a full stop at the end")
+    if len(text.split()) < 2:
+        found.append("it says nothing: fewer than two words")
+    return "", found
+
+
+# -- evidence -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A recorded result for a tree: where it is, and what it says of itself."""
+
+    name: str
+    files: tuple[Path, ...]
+    tree: str
+    line: str
+
+
+def evidence(results: Path, trees: Sequence[str]) -> list[Evidence]:
+    """Results below a folder that were measured on one of these trees, as JSON with its page."""
+    found = []
+    for path in sorted(results.rglob("*.json")) if results.is_dir() else ():
+        try:
+            data = json.loads(path.read_bytes())
+        except (OSError, ValueError):
+            continue
+        tree = data.get("stack_tree") if isinstance(data, dict) else None
+        if tree not in trees:
+            continue
+        page = path.with_suffix(".html")
+        files = (path, page) if page.is_file() else (path,)
+        name = "-".join(path.relative_to(results).parts)
+        found.append(Evidence(name, files, tree, _result(data)))
+    return found
+
+
+def _result(data: Mapping[str, Any]) -> str:
+    totals = data.get("totals")
+    counts = totals.items() if isinstance(totals, dict) else ()
+    parts = [f"{count} {name}" for name, count in counts if count]
+    return f"target {data.get('target', '?')}: {', '.join(parts) or 'no totals'}"
+
+
+def evidence_text(found: Sequence[Evidence], tree: str) -> str:
+    """evidence.md: what was measured, on which tree."""
+    lines = ["# Evidence", "", f"Tree of this branch: {tree}", ""]
+    if not found:
+        lines += ["None recorded for this tree. To run the tests: `hexpatch validate`"]
+    for item in found:
+        where = "this branch" if item.tree == tree else f"the whole stack, tree {item.tree}"
+        lines.append(f"- evidence/{item.name}: {item.line} (measured on {where})")
+    return "\n".join(lines) + "\n"
+
+
+# -- the checklist --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the tool knows of one exported group."""
+
+    group: str
+    title: str
+    branch: str
+    version: int
+    base: str
+    tip: str
+    tree: str
+    commits: tuple[tuple[str, str], ...]  # patch name, subject
+    lines: int
+    stacked_on: tuple[str, ...]
+    evidence: tuple[Evidence, ...]
+    policy: tuple[str, ...]
+    sent: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def checklist(facts: Facts, template: bytes | None, where: str) -> bytes:
+    """checklist.md: facts, boxes for a person, and upstream's template as it is."""
+    text = "\n".join([*_facts(facts), "", *_boxes(facts), ""])
+    source = f"upstream's {where}" if template is not None else "upstream's sections, by heart"
+    head = f"\n# The pull request's text: {source}\n\nA person writes it.\n\n"
+    return (text + head).encode() + (_OWN_TEMPLATE if template is None else template)
+
+
+def _facts(facts: Facts) -> Iterator[str]:
+    yield f"# Checklist: {facts.group} v{facts.version}"
+    yield ""
+    yield "Facts (from the tool):"
+    yield ""
+    yield f"- branch {code(facts.branch)}, tip {facts.tip}, tree {facts.tree}"
+    yield f"- base {facts.base}"
+    yield f"- {facts.lines} changed lines in {len(facts.commits)} commits"
+    yield f"- review at upstream's pace (an hour for 200 to 400 lines): {pace(facts.lines)}"
+    if facts.stacked_on:
+        yield f"- stacked on {', '.join(facts.stacked_on)}, which has to go first"
+    yield from (f"- {line}" for line in facts.policy)
+    yield from (f"- marked as sent in the series: {line}" for line in facts.sent)
+    yield from (f"- warning: {line}" for line in facts.warnings)
+    yield ""
+    yield "Commits:"
+    yield ""
+    yield from fenced("\n".join(f"{name}: {subject}" for name, subject in facts.commits))
+    if facts.title:
+        yield ""
+        yield "Title in series.yaml:"
+        yield ""
+        yield from fenced(facts.title)
+
+
+def _boxes(facts: Facts) -> Iterator[str]:
+    yield "For a person to fill in and tick:"
+    yield ""
+    yield "- [ ] title:"
+    yield "- [ ] overview:"
+    yield "- [ ] issue number:"
+    yield f"- [ ] reviewed by, of {facts.lines} lines, in hours:"
+    yield "- [ ] AI usage disclosure, YES or NO, and how:"
+    yield "- [ ] every line is understood and can be defended without AI help"
+    yield "- [ ] tests run:"
+    if facts.evidence:
+        yield from (f"  - evidence/{e.name}: {e.line}" for e in facts.evidence)
+    else:
+        yield "  - no evidence is recorded for this tree (`hexpatch validate`)"
+    yield "- [ ] other open pull requests (upstream takes one at a time from new contributors):"
+
+
+def pace(lines: int) -> str:
+    """Hours a review takes at an hour for 200 to 400 lines."""
+    low, high = lines / 400, lines / 200
+    return "under an hour" if high <= 1 else f"{low:.1f} to {high:.1f} hours"
+
+
+def template_of(tree: Tree) -> tuple[bytes | None, str]:
+    """Upstream's pull request template and its path."""
+    for path in TEMPLATES:
+        entry = tree.get(path)
+        if entry is not None:
+            return entry.content.data, path.decode()
+    return None, TEMPLATES[0].decode()
+
+
+def policy_moves(before: Tree, after: Tree, since: str, now: str) -> tuple[str, ...]:
+    """Rule files that upstream changed between two bases."""
+    lines = []
+    for path in POLICY:
+        old, new = before.get(path), after.get(path)
+        if old is None and new is None:
+            continue
+        if old is None or not old.same(new):
+            verb = "appeared" if old is None else "was removed" if new is None else "changed"
+            lines.append(f"{path.decode()} {verb} between {since[:12]} and {now[:12]}: read it")
+    return tuple(lines)
+
+
+# -- markdown that holds any text -----------------------------------------------------------
+
+
+def code(text: str) -> str:
+    """Text as inline code, byte for byte whatever is in it."""
+    ticks = "`" * (_longest(text) + 1)
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{ticks}{pad}{text}{pad}{ticks}"
+
+
+def fenced(text: str) -> Iterable[str]:
+    """Lines of a code block that its text cannot end."""
+    fence = "`" * max(3, _longest(text) + 1)
+    return fence, text, fence
+
+
+def _longest(text: str) -> int:
+    return max((len(run) for run in re.findall(r"`+", text)), default=0)
