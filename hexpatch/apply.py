@@ -34,7 +34,9 @@ class DoesNotFit(HexpatchError):
 
     def __init__(self, rows: list[Row], onto: Found) -> None:
         bad = [r for r in rows if not r.fits and r.status not in ("landed", "hold")]
-        lines = [f"{len(bad)} of {len(rows)} patches do not fit on {onto.name}; nothing was changed"]
+        lines = [
+            f"{len(bad)} of {len(rows)} patches do not fit on {onto.name}; nothing was changed"
+        ]
         lines += [f"  {r.name}: {r.status}: {'; '.join(r.detail)}" for r in bad]
         super().__init__(
             "\n".join(lines), f"`hexpatch rebase --onto {onto.name}` lets you resolve them"

@@ -47,9 +47,10 @@ class Checkout:
 
     def create(self) -> None:
         """Add an empty work tree, its HEAD on branch `stack`."""
-        if self.exists and Path(
-            (self.path / ".git").read_text().removeprefix("gitdir:").strip()
-        ).is_dir():
+        if (
+            self.exists
+            and Path((self.path / ".git").read_text().removeprefix("gitdir:").strip()).is_dir()
+        ):
             return
         if self.path.exists() and any(self.path.iterdir()):
             if self.exists:
@@ -142,9 +143,7 @@ class Checkout:
         repo = self.repo
         lines = []
         for entry in stages:
-            lines.append(
-                b"0 " + b"0" * 40 + b"\t" + entry.path + b"\0" if entry.mode == 0 else b""
-            )
+            lines.append(b"0 " + b"0" * 40 + b"\t" + entry.path + b"\0" if entry.mode == 0 else b"")
             if entry.mode:
                 lines.append(
                     b"%o %s %d\t%s\0" % (entry.mode, entry.oid.encode(), entry.stage, entry.path)

@@ -22,10 +22,25 @@ if TYPE_CHECKING:
 
     from hexpatch.session import Session
 
-_ORDER = (
-    "init import new drop series status check apply refresh rebase undo log "
-    "build validate export changelog completion"
-).split()
+_ORDER = [
+    "init",
+    "import",
+    "new",
+    "drop",
+    "series",
+    "status",
+    "check",
+    "apply",
+    "refresh",
+    "rebase",
+    "undo",
+    "log",
+    "build",
+    "validate",
+    "export",
+    "changelog",
+    "completion",
+]
 
 
 class _Cli(click.Group):
@@ -314,7 +329,9 @@ def check(ctx: click.Context, onto: str | None, as_json: bool) -> None:
 @cli.command()
 @_revision("Put the stack on REV for once; the series stays pinned where it is.")
 @click.option("--into", metavar="PATH", help="Check out into PATH instead of .hexpatch/llama.cpp.")
-@click.option("-f", "--force", is_flag=True, help="Drop what is in the checkout but not in patches/.")
+@click.option(
+    "-f", "--force", is_flag=True, help="Drop what is in the checkout but not in patches/."
+)
 @click.option("--locked", is_flag=True, help="Fail if series.lock would change (for CI).")
 @_json
 @click.pass_context
@@ -466,9 +483,7 @@ def _rebase_text(outcome: Any, where: Path, dry_run: bool) -> None:
     if outcome.waiting or dry_run:
         render.fates((r.name, r.status, r.detail) for r in outcome.rows)
     else:
-        render.fates(
-            (r.name, outcome.fate.get(r.name, r.status), _said(r)) for r in outcome.rows
-        )
+        render.fates((r.name, outcome.fate.get(r.name, r.status), _said(r)) for r in outcome.rows)
     if outcome.waiting:
         render.say("")
         render.say(f"{outcome.waiting} needs you: {', '.join(outcome.conflicts) or 'look at it'}")

@@ -49,6 +49,8 @@ def _bad_path(path: bytes) -> str | None:
 def shown(path: bytes) -> str:
     """A path for people, on one line."""
     text = path.decode("utf-8", "backslashreplace")
+    if text and text.isprintable():
+        return text
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text) or '""'
 
 

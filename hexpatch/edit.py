@@ -344,9 +344,7 @@ def take_commits(session: Session) -> Edited:
     applied = session.applied_tip() or base
     old_commits = refresh.linear(session.repo, base, applied)
     active = session.series.active
-    old = [
-        (patch, oid, commit) for patch, (oid, commit) in zip(active, old_commits, strict=False)
-    ]
+    old = [(patch, oid, commit) for patch, (oid, commit) in zip(active, old_commits, strict=False)]
     if len(old_commits) != len(active):
         raise HexpatchError(
             "series.yaml has other patches than the checkout was made from",

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from itertools import compress
+from operator import itemgetter
 from typing import NoReturn
 
 from hexpatch.binpatch import BadBinary, BinaryHunk, parse_binary
@@ -72,6 +75,7 @@ class FileDiff:
 
 
 START = b"diff --git "
+GITLINK = 0o160000
 _HUNK = re.compile(rb"@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)", re.DOTALL)
 _INDEX = re.compile(rb"index ([0-9a-f]{4,64})\.\.([0-9a-f]{4,64})(?: (\d{6}))?\Z")
 _TRADITIONAL = re.compile(rb"^(?:@@ -\d|--- .*\n\+\+\+ .*\n@@ -\d|diff --c)", re.MULTILINE)
@@ -90,39 +94,52 @@ _HEADERS = (
 _NOT_OLD = bytes.maketrans(b"+", b"\0")
 _NOT_NEW = bytes.maketrans(b"-", b"\0")
 _CHUNK = 1 << 14
+_FIRST: Callable[[bytes], bytes] = itemgetter(slice(1))
+_TAIL: Callable[[bytes], bytes] = itemgetter(slice(1, None))
 _PREFIX_HINT = "make it again with `git -c diff.noprefix=false -c diff.mnemonicPrefix=false`"
 
 
 def parse_diff(data: bytes, name: str) -> tuple[FileDiff, ...]:
     """Read a git diff; text around the sections is skipped, as git does. Strict in them."""
-    return parse_sections(data, 0, name, 0)
+    start = first_section(data, 0, name, 0)
+    if start == len(data) and data.strip():
+        raise HexpatchError(f"{name}: no diff found")
+    return parse_sections(data, start, 0, name, 0)
 
 
-def parse_sections(data: bytes, begin: int, name: str, before: int) -> tuple[FileDiff, ...]:
-    """Read `data` from `begin`, which is after `before` lines of the file."""
+def first_section(data: bytes, at: int, name: str, before: int) -> int:
+    """Offset of the first file's section from `at` on, the end of the data if there is none."""
+    start = at
+    if not data.startswith(START, at):
+        start = data.find(b"\n" + START, max(at - 1, 0)) + 1 or len(data)
+    _prose(data, at, start, name, before)
+    return start
+
+
+def parse_sections(
+    data: bytes, start: int, base: int, name: str, before: int
+) -> tuple[FileDiff, ...]:
+    """Read the sections from `start` on; their ranges count from `base`.
+
+    `before` lines of the file are not in `data`.
+    """
     found: list[FileDiff] = []
-    start = begin if data.startswith(START, begin) else data.find(b"\n" + START, begin) + 1
-    if not data.startswith(START, start) or start < begin:
-        start = len(data)
-    _prose(data, begin, start, name, before)
-    line = before + data.count(b"\n", begin, start)
     while start < len(data):
         stop = data.find(b"\n" + START, start) + 1 or len(data)
-        section = _Section(data[start:stop], name, line)
-        diff, end = section.read(start, begin)
-        found.append(diff)
-        if end < stop:
-            _prose(data, end, stop, name, line + section.at)
-        line += data.count(b"\n", start, stop)
+        section = _Section(data, start, stop, name, before)
+        found.append(section.read(base))
+        if section.at < len(section.lines):
+            _prose(data, base + found[-1].end, stop, name, before)
         start = stop
     return tuple(found)
 
 
 def _prose(data: bytes, start: int, stop: int, name: str, before: int) -> None:
+    """Refuse diffs of other kinds, which would be skipped as text."""
     match = _TRADITIONAL.search(data, start, stop) if stop > start else None
     if match is None:
         return
-    number = before + data.count(b"\n", start, match.start()) + 1
+    number = before + data.count(b"\n", 0, match.start()) + 1
     if match[0].startswith(b"diff"):
         raise HexpatchError(f"{name}: line {number}: the diff of a merge can't be used")
     what = match[0].split(b"\n")[0].decode("utf-8", "replace")
@@ -135,36 +152,40 @@ def _prose(data: bytes, start: int, stop: int, name: str, before: int) -> None:
 class _Section:
     """The lines of one file's section, and how far they are read."""
 
-    def __init__(self, data: bytes, name: str, before: int) -> None:
-        self.lines = data.split(b"\n")
+    def __init__(self, data: bytes, start: int, stop: int, name: str, before: int) -> None:
+        self.data = data
+        self.start = start
+        self.stop = stop
+        self.name = name
+        self.before = before
+        self.lines = data[start:stop].split(b"\n")
         self.cut = bool(self.lines[-1])  # the last line has no newline
         if not self.cut:
             self.lines.pop()
-        self.size = len(data)
-        self.name = name
-        self.before = before
-        self.label = self.lines[0][len(START) :].decode("utf-8", "replace")
+        self.label = self.lines[0][len(START) :]
         self.at = 1
         self.kinds = b""
+        self.body_end = 0
 
     def fail(self, text: str, at: int | None = None, hint: str | None = None) -> NoReturn:
         """Raise, naming the patch file, the line in it, and the file it changes."""
-        number = self.before + min(self.at if at is None else at, len(self.lines) - 1) + 1
-        raise HexpatchError(f"{self.name}: line {number}: {self.label}: {text}", hint)
+        number = self.before + self.data.count(b"\n", 0, self.start) + 1
+        number += min(self.at if at is None else at, len(self.lines) - 1)
+        raise HexpatchError(f"{self.name}: line {number}: {shown(self.label)}: {text}", hint)
 
     def line(self, at: int) -> bytes:
         """A line that is not unfolded yet; nothing behind the last."""
         return self.lines[at] if at < len(self.lines) else b""
 
-    def read(self, start: int, begin: int) -> tuple[FileDiff, int]:
-        """The file's diff, and the offset where it ends; the section starts at `start`."""
+    def read(self, base: int) -> FileDiff:
+        """The file's diff; its range counts from `base`."""
         rest = self.lines[0][len(START) :]
         if not rest.startswith((b"a/", b'"a/')) or not (b" b/" in rest or b' "b/' in rest):
             self.fail("the paths have no a/ and b/ prefixes", hint=_PREFIX_HINT)
         said = self.head()
         pair = self.names(said)
         kind, old, new = self.kind(said, pair, rest)
-        self.label = shown(new or old or b"")
+        self.label = new or old or b""
         hunks: list[Hunk] = []
         binary = None
         missing = False
@@ -183,30 +204,28 @@ class _Section:
                 hunks.append(self.hunk())
             self.after()
         self.check(kind, said, hunks, bool(binary) or missing, pair is not None)
-        modes = [_mode(m) for m in (said.get("old mode"), said.get("new mode"))]
         similarity = said.get("similarity")
-        stop = start + self.size
+        stop = self.stop
         if self.at < len(self.lines):
             tail = self.lines[self.at :]
             stop -= sum(map(len, tail)) + len(tail) - self.cut
             if hunks:
                 stop -= len(tail) - self.kinds.count(b"\n", self.at)
-        diff = FileDiff(
+        return FileDiff(
             kind=kind,
             old_path=old,
             new_path=new,
-            old_mode=modes[0],
-            new_mode=modes[1],
+            old_mode=_mode(said.get("old mode")),
+            new_mode=_mode(said.get("new mode")),
             old_id=said.get("old id", b"").decode(),
             new_id=said.get("new id", b"").decode(),
             similarity=None if similarity is None else int(similarity),
             hunks=tuple(hunks),
             binary=binary,
             binary_missing=missing,
-            start=start - begin,
-            end=stop - begin,
+            start=self.start - base,
+            end=stop - base,
         )
-        return diff, stop
 
     def head(self) -> dict[str, bytes]:
         """The extended header lines."""
@@ -330,11 +349,15 @@ class _Section:
         """
         lines = self.lines
         parts = [bytes(self.at)]
+        blank = self.data.find(b"\n\n", self.start, self.stop) >= 0
         for at in range(self.at, len(lines), _CHUNK):
             chunk = lines[at : at + _CHUNK]
-            parts.append(b"".join([x[:1] or b"\n" for x in chunk]))
-            lines[at : at + _CHUNK] = [x[1:] for x in chunk]
+            firsts = [x[:1] or b"\n" for x in chunk] if blank else map(_FIRST, chunk)
+            parts.append(b"".join(firsts))
+            lines[at : at + _CHUNK] = map(_TAIL, chunk)
         self.kinds = b"".join(parts)
+        # A last line without a newline is no part of a hunk, unless it is the marker.
+        self.body_end = len(lines) - (self.cut and self.kinds[-1:] != b"\\")
 
     def hunk(self) -> Hunk:
         """Read one hunk; its counts must be exact."""
@@ -348,7 +371,7 @@ class _Section:
         at = start + 1
         stop = self.kinds.find(b"@", at)
         if stop < 0:
-            stop = len(self.kinds) - self.cut
+            stop = self.body_end
         part = self.kinds[at:stop]
         added, removed = part.count(b"+"), part.count(b"-")
         size = len(part) - part.count(b"\\")
@@ -367,18 +390,26 @@ class _Section:
             body = [x for x, k in zip(body, part, strict=True) if k != 0x5C]
             part = part.replace(b"\\", b"")
         self.at = stop
+        lead = len(part) - len(part.lstrip(b" \n"))
+        trail = len(part) - len(part.rstrip(b" \n"))
+        mid = lead + removed
+        if part[lead : len(part) - trail] == b"-" * removed + b"+" * added:  # one block: quicker
+            old, new = body[:mid] + body[mid + added :], body[:lead] + body[mid:]
+        else:
+            old = list(compress(body, part.translate(_NOT_OLD)))
+            new = list(compress(body, part.translate(_NOT_NEW)))
         return Hunk(
             int(old_start),
             old_len,
             int(new_start),
             new_len,
             section,
-            list(compress(body, part.translate(_NOT_OLD))) if old_len else [],
-            list(compress(body, part.translate(_NOT_NEW))) if old_len else body,
+            old,
+            new,
             old_eof,
             new_eof,
-            len(part) - len(part.lstrip(b" \n")),
-            len(part) - len(part.rstrip(b" \n")),
+            lead,
+            trail,
             added,
             removed,
         )
@@ -394,7 +425,7 @@ class _Section:
             size = stop - at - kinds.count(b"\\", at, stop)
             old -= size - kinds.count(b"+", at, stop)
             new -= size - kinds.count(b"-", at, stop)
-            if old < 0 or new < 0 or stop > len(kinds) - self.cut:
+            if old < 0 or new < 0 or stop > self.body_end:
                 self.bad_hunk(start, *needs)
             at = stop
         return at + 1 if kinds[at : at + 1] == b"\\" else at
@@ -421,7 +452,7 @@ class _Section:
         """Say where a hunk leaves what its @@ line states."""
         head = "@" + self.lines[start].decode("utf-8", "replace")
         old = new = 0
-        stop = len(self.lines) - self.cut
+        stop = self.body_end
         for at in range(start + 1, stop):
             kind = self.kinds[at : at + 1].replace(b"\n", b" ")
             if kind not in (b" ", b"+", b"-", b"\\"):
@@ -436,6 +467,7 @@ class _Section:
         self.fail(text, stop)
 
 
+@cache
 def _mode(text: bytes | None) -> int | None:
     """A mode as git keeps it: 100644, 100755, 120000, 160000."""
     if text is None or not re.fullmatch(rb"[0-7]{6}", text):
@@ -443,4 +475,4 @@ def _mode(text: bytes | None) -> int | None:
     mode = int(text, 8)
     if mode >> 12 == 0o10:
         return 0o100755 if mode & 0o100 else 0o100644
-    return mode if mode in (0o120000, 0o160000) else None
+    return mode if mode in (0o120000, GITLINK) else None

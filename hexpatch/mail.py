@@ -10,7 +10,9 @@ from hexpatch.patchfile import PatchFile, parse_patch, parse_patch_headers
 
 # git mailsplit's rule: a From line with a time at the end starts a mail
 _FROM = re.compile(rb"^From [^\n]*\d\d:\d\d(:\d\d)?[^\n]*\d{4}\r?$")
-_COUNT = re.compile(r"\[[^\]]*\bPATCH\b[^\]]*?(?:\bv(?P<v>\d+)\b[^\]]*?)?(?P<n>\d+)/(?P<m>\d+)\]", re.I)
+_COUNT = re.compile(
+    r"\[[^\]]*\bPATCH\b[^\]]*?(?:\bv(?P<v>\d+)\b[^\]]*?)?(?P<n>\d+)/(?P<m>\d+)\]", re.I
+)
 _VERSION = re.compile(r"\[[^\]]*?(?:\bv|PATCHv)(?P<v>\d+)\b[^\]]*\]", re.I)
 
 
@@ -38,8 +40,10 @@ def split_mbox(data: bytes, name: str) -> list[bytes]:
             mails.append([])
         mails[-1].append(line)
         blank = line in (b"", b"\r")
-    return [b"\n".join(lines) + b"\n" if m + 1 < len(mails) else b"\n".join(lines)
-            for m, lines in enumerate(mails)]
+    return [
+        b"\n".join(lines) + b"\n" if m + 1 < len(mails) else b"\n".join(lines)
+        for m, lines in enumerate(mails)
+    ]
 
 
 def _subject(raw: bytes) -> str:

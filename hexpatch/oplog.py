@@ -170,9 +170,7 @@ def read(repo: Repo, oid: str) -> Operation:
     """One operation."""
     commit = repo.commit(oid)
     command, _, rest = commit.message.partition("\n")
-    trailers = dict(
-        line.split(": ", 1) for line in rest.strip().splitlines() if ": " in line
-    )
+    trailers = dict(line.split(": ", 1) for line in rest.strip().splitlines() if ": " in line)
     refs_file = repo.lookup(f"{oid}:refs.json")
     refs = json.loads(refs_file[2]) if refs_file else {"before": {}, "after": {}}
     parent = commit.parents[0] if trailers.get("First-Parent-Is-Log") == "yes" else None

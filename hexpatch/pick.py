@@ -146,7 +146,9 @@ def lay(tree: Tree, source: Source) -> Laid | list[Conflict]:
 
 
 def _collisions(tree: Tree, changes: Sequence[Change]) -> list[Conflict]:
-    gone = {c.old_path for c in changes if c.old_path and (c.post is None or c.moved) and not c.copy}
+    gone = {
+        c.old_path for c in changes if c.old_path and (c.post is None or c.moved) and not c.copy
+    }
     found = []
     for change in changes:
         if change.post is None or (change.pre is not None and not change.moved):
@@ -326,7 +328,9 @@ def _merge_add(tree: Tree, change: Change) -> _Merged | Conflict:
 
 def _add_add(path: bytes, ours: Entry, theirs: Entry) -> Conflict:
     if ours.content.same(theirs.content):
-        detail = f"upstream added the same file with mode {ours.mode:o}, the patch has {theirs.mode:o}"
+        detail = (
+            f"upstream added the same file with mode {ours.mode:o}, the patch has {theirs.mode:o}"
+        )
         return Conflict(path, "mode", detail, ours=ours, theirs=theirs)
     detail = "upstream added a file of that name too"
     return Conflict(path, "add/add", detail, ours=ours, theirs=theirs)

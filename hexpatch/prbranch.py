@@ -228,8 +228,7 @@ class Cutter:
         lines = "\n".join(f"  {line}" for line in row.detail)
         return HexpatchError(
             f"{group.name}: {item.name} does not fit on {self.onto.name}\n{lines}",
-            "no branch was changed; "
-            f"`hexpatch rebase --onto {self.onto.name}` lets you resolve it",
+            f"no branch was changed; `hexpatch rebase --onto {self.onto.name}` lets you resolve it",
         )
 
     def _commit(self, item: Item, parent: str, tree: str) -> Commit:
@@ -284,5 +283,3 @@ def message_notes(name: str, message: str, extra: Sequence[str]) -> Iterator[str
     machine = r"^co-authored-by:.*(claude|copilot|gpt|openai|anthropic|gemini|codex|cursor|devin)"
     if re.search(machine, message, re.IGNORECASE | re.MULTILINE):
         yield f"{name}: Co-authored-by names a machine; upstream wants Assisted-by"
-
-

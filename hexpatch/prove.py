@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hexpatch import build as building
-from hexpatch import evidence, validate as validation, workspace
+from hexpatch import evidence, workspace
+from hexpatch import validate as validation
 from hexpatch.build import Built
-from hexpatch.evidence import Report
 from hexpatch.errors import HexpatchError
+from hexpatch.evidence import Report
 from hexpatch.series import Target
 from hexpatch.session import Session
 
@@ -27,9 +28,7 @@ def build(session: Session, target: str, *, base_only: bool = False) -> Built:
     _target(session, target)
     tree = session.base.tree if base_only else session.stack.tree
     session.store.flush()
-    return building.build(
-        session.repo, session.ws.state, tree, target=target, say=session.say
-    )
+    return building.build(session.repo, session.ws.state, tree, target=target, say=session.say)
 
 
 def validate(

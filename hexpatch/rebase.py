@@ -152,9 +152,7 @@ def _park(
     )
     oplog.perform(session.ws, session.store, step)
     _lay_out(session, item, picked, pending)
-    return Outcome(
-        [*progress.rows, row, *rest], onto, waiting=item.name, conflicts=conflicts
-    )
+    return Outcome([*progress.rows, row, *rest], onto, waiting=item.name, conflicts=conflicts)
 
 
 def _lay_out(session: Session, item: Item, picked: Picked, pending: dict[str, Any]) -> None:

@@ -48,8 +48,14 @@ def say(text: str) -> None:
 
 def _plain(text: str, stream: Any) -> str:
     """Text that the terminal can take: nothing outside its encoding, no control characters."""
-    clean = "".join(c if c in "\n\t" or c == "\x1b" or unicodedata.category(c) != "Cc" else "?"
-                    for c in text) if not text.isprintable() else text
+    clean = (
+        "".join(
+            c if c in "\n\t" or c == "\x1b" or unicodedata.category(c) != "Cc" else "?"
+            for c in text
+        )
+        if not text.isprintable()
+        else text
+    )
     encoding = getattr(stream, "encoding", None) or "utf-8"
     if encoding.lower().replace("-", "") in ("ascii", "ansix3.41968", "usascii"):
         encoding = "utf-8"  # LC_ALL=C: names are UTF-8 all the same

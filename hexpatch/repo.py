@@ -383,7 +383,9 @@ class Repo:
             "--binary",
             "-M",
             "--always",
-            "--no-numbered" if self.git("rev-list", "--count", f"{base}..{tip}") == b"1\n" else "-n",
+            "--no-numbered"
+            if self.git("rev-list", "--count", f"{base}..{tip}") == b"1\n"
+            else "-n",
             "-o",
             os.fspath(into),
             f"{base}..{tip}",
@@ -403,7 +405,7 @@ class Repo:
             args = ["merge-file", "-p", "--zdiff3"]
             for label in labels:
                 args += ["-L", label]
-            status, out = self.git_status(*args, *names, ok=range(0, 256))
+            status, out = self.git_status(*args, *names, ok=range(256))
         if status >= 255:
             raise HexpatchError("git merge-file failed: binary content, or git older than 2.35")
         return out, status

@@ -19,7 +19,10 @@ from hexpatch.walk import Row
 
 def listing(series: Series) -> dict[str, Any]:
     """Every patch with its title, files and line counts."""
-    return {"base": {"name": series.base.name}, "patches": [_entry(series, p) for p in series.patches]}
+    return {
+        "base": {"name": series.base.name},
+        "patches": [_entry(series, p) for p in series.patches],
+    }
 
 
 def _entry(series: Series, patch: Patch) -> dict[str, Any]:
@@ -141,9 +144,7 @@ def check(session: Session, onto: str | None) -> tuple[str, list[Row]]:
         return found.name, rebase.plan(session, found)
     base = session.base
     tree = Tree(session.store, base.tree)
-    laid = {
-        (r.name): r for r in stack.lay_all(tree, stack.sources(session.series))
-    }
+    laid = {(r.name): r for r in stack.lay_all(tree, stack.sources(session.series))}
     rows = []
     for patch in session.series.patches:
         result = laid.get(patch.name)
@@ -164,5 +165,3 @@ def _row(result: Laid | Failed) -> Row:
         return Row(result.name, "ok")
     detail = tuple(f"{hunk_name(h)} sits at line {p + 1}" for p, h in moved[:5])
     return Row(result.name, "offset", detail)
-
-

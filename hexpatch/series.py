@@ -114,8 +114,12 @@ class Series:
 
     @property
     def active(self) -> tuple[Patch, ...]:
-        """The patches upstream doesn't have yet."""
-        return tuple(patch for patch in self.patches if patch.state != "landed")
+        """The patches of the stack: neither landed upstream nor on hold."""
+        return tuple(
+            patch
+            for patch in self.patches
+            if patch.landed is None and patch.state not in ("landed", "hold")
+        )
 
     def upstream_path(self, src_file: str) -> str:
         """Where an owned file goes upstream: longest prefix of `src:`, else without `src/`."""
@@ -397,8 +401,6 @@ class _Check(Reader):
         ops = self.texts(fields.get("ops"), f"{what} ops", _like(_OP))
         state = self.text(fields.get("state"), f"{what} state", _one_of(STATES)) or "draft"
         landed = self.text(fields.get("landed"), f"{what} landed") or None
-        if landed and state != "landed":
-            self.fault(fields["landed"], f"{what} landed is only for state: landed")
         pr = self.text(
             fields.get("pr"), f"{what} pr", _like(_PR, "is not a number or an https address")
         )
@@ -450,7 +452,7 @@ class _Check(Reader):
             self.fault(place, f"{file} and {other} (of {name}) are both {path} upstream")
         elif name != patch.name:
             self.fault(place, f"{file} belongs to {name} and to {patch.name}")
-        if patch.state != "landed":  # then it lives upstream
+        if patch.state != "landed" and patch.landed is None:  # then it lives upstream
             self.exists(place, file, f"{patch.name}: {file}")
 
     def order(self, found: Mapping[str, Patch], needs: list[tuple[Patch, Node, str]]) -> None:

@@ -37,7 +37,9 @@ def reorder(text: bytes, names: Sequence[str]) -> bytes:
             "write one `- name: X` per line and run again",
         )
     spans = [seriesedit._item_lines(document, node, n) for n in range(len(node.items))]
-    blocks = {_name(item): document.text[a:b] for item, (a, b) in zip(node.items, spans, strict=True)}
+    blocks = {
+        _name(item): document.text[a:b] for item, (a, b) in zip(node.items, spans, strict=True)
+    }
     wanted = iter(names)
     moving = set(names)
     new = [next(wanted) if _name(item) in moving else _name(item) for item in node.items]

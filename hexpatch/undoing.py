@@ -22,8 +22,10 @@ def undo(session: Session, name: str | None) -> Operation:
     for ref in {*op.refs_before, *op.refs_after}:
         if op.refs_before.get(ref) != op.refs_after.get(ref):
             refs[ref] = op.refs_before.get(ref)
-    target = refs.get(BRANCH)
     here = session.branch_tip()
+    target = refs.get(BRANCH)
+    if BRANCH in refs and target is None:
+        target = op.refs_after.get(oplog.BASE)  # there was no stack yet: leave the bare base
     moved = target is not None and target != here
     if moved and target:
         session.room_for(target)
@@ -32,6 +34,7 @@ def undo(session: Session, name: str | None) -> Operation:
         files=files,
         refs=refs,
         checkout=target if moved and session.checkout.exists else None,
+        detach=refs.get(BRANCH, "") is None,
         undoes=op.oid,
         keep=tuple(o for o in (here,) if o),
     )

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -57,6 +58,7 @@ class Item:
     laid: Laid | Failed | None  # None: landed or on hold, not part of the stack now
     needs: tuple[str, ...] = ()
     why_out: str = ""
+    whole: bool = True  # False: files of a landed patch are gone, it can't come back
 
     @property
     def name(self) -> str:
@@ -68,12 +70,16 @@ def items_of(series: Series, base: Tree) -> list[Item]:
     """Every entry of the series, the active ones placed on (a fork of) their base."""
     tree = base.fork()
     active = {p.name for p in series.active}
-    sources = list(stack.sources(series, series.patches))
+    whole = {p.name: all((series.root / f).is_file() for f in p.files) for p in series.patches}
+    sources = [
+        stack.read_source(series, p if whole[p.name] else dataclasses.replace(p, files=()))
+        for p in series.patches
+    ]
     laid = {r.name: r for r in stack.lay_all(tree, (s for s in sources if s.name in active))}
     items = []
     for patch, source in zip(series.patches, sources, strict=True):
-        why = "" if patch.name in active else ("landed" if patch.landed else "hold")
-        items.append(Item(source, laid.get(patch.name), patch.needs, why))
+        why = "" if patch.name in active else ("hold" if patch.state == "hold" else "landed")
+        items.append(Item(source, laid.get(patch.name), patch.needs, why, whole[patch.name]))
     return items
 
 
@@ -146,7 +152,7 @@ class Walk:
 
     def _revive(self, item: Item) -> Row:
         trial = self.tree.fork()
-        laid = lay(trial, item.source)
+        laid = lay(trial, item.source) if item.whole else None
         if isinstance(laid, Laid) and laid.changes:
             there = all(
                 landed.has_change(entry.content.lines if entry else None, change)

@@ -22,7 +22,9 @@ CLOCK = 1_700_000_000
 
 
 @pytest.fixture(autouse=True)
-def hermetic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+def hermetic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     """Nothing of the caller's git reaches a test, and nothing of a test reaches the caller."""
     for name in list(os.environ):
         if name.startswith(("GIT_", "HEXPATCH_")):
@@ -31,7 +33,7 @@ def hermetic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fi
     home.mkdir()
     (home / ".gitconfig").write_text(
         "[user]\n\tname = Test Person\n\temail = test@example.org\n"
-        "[protocol \"file\"]\n\tallow = always\n[init]\n\tdefaultBranch = main\n"
+        '[protocol "file"]\n\tallow = always\n[init]\n\tdefaultBranch = main\n'
     )
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
@@ -177,7 +179,9 @@ def make_upstream(folder: Path) -> Path:
     git(folder, "add", "-A")
     git(folder, "commit", "-q", "-m", "tiny : first")
     git(folder, "tag", "v1")
-    write("ggml/src/ggml-hexagon/ggml-hexagon.cpp", "new head\n" + lines("host", 60, _50="host fifty"))
+    write(
+        "ggml/src/ggml-hexagon/ggml-hexagon.cpp", "new head\n" + lines("host", 60, _50="host fifty")
+    )
     git(folder, "commit", "-q", "-am", "hexagon : move the host (#1)")
     write("tests/test-backend-ops.cpp", lines("case", 80, _40="case forty"))
     git(folder, "commit", "-q", "-am", "tests : forty (#2)")
@@ -244,7 +248,9 @@ def field(tmp_path: Path) -> Any:
     def build(case: str, name: str = "up") -> tuple[Path, Path]:
         source = next(FIELD.glob(f"{case}*"))
         target = tmp_path / name
-        subprocess.run(["sh", str(source / "make.sh"), str(target)], check=True, capture_output=True)
+        subprocess.run(
+            ["sh", str(source / "make.sh"), str(target)], check=True, capture_output=True
+        )
         return target, source
 
     return build

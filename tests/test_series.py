@@ -388,7 +388,6 @@ WRONG = [
     (entries("- {name: p1, ops: [cpy]}"), "ops: cpy"),
     (entries("- {name: p1, ops: [CPY, CPY]}"), "ops: CPY twice"),
     (entries("- {name: p1, state: done}"), "state done is none of draft, ready"),
-    (entries("- {name: p1, landed: v1}"), "landed is only for state: landed"),
     (entries("- {name: p1, pr: http://x/1}"), "pr http://x/1 is not a number or an https"),
     (entries("- {name: p1, pr: 0}"), "pr 0 is not a number"),
     (entries("- {name: p1, files: [a.c]}"), "files: a.c must be in src/"),

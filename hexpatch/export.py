@@ -1,0 +1,479 @@
+"""Pull requests to hand out: a local branch per group, and a folder of facts beside it.
+
+Nothing is pushed. A second export of the same thing changes neither refs nor files.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hexpatch import changelog, checklist, oplog, workspace
+from hexpatch.changelog import Cut, History
+from hexpatch.checklist import REVIEW_LIMIT, Evidence, Facts
+from hexpatch.checkout import BRANCH
+from hexpatch.errors import HexpatchError, UsageError
+from hexpatch.oplog import Step
+from hexpatch.patchfile import parse_diff
+from hexpatch.prbranch import Branch, Cutter, NothingLeft, message_notes
+from hexpatch.repo import Repo
+from hexpatch.series import Group
+from hexpatch.session import Session
+from hexpatch.tree import Tree
+from hexpatch.yamltree import similar
+
+HEADS = "refs/heads/"
+MARK = ".hexpatch-export.json"  # names the files of a folder that are ours, with their sums
+TICKED = "checklist.md"  # a person writes into it
+
+Files = dict[str, bytes]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """One group as it lies there now. `changed` is False where nothing at all was written."""
+
+    name: str
+    branch: str
+    base: str
+    tip: str
+    tree: str
+    mails: tuple[Path, ...]
+    folder: Path
+    version: int
+    changed: bool
+    patches: tuple[str, ...]
+    stacked_on: tuple[str, ...]
+    lines: int
+    push: str
+    warnings: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """For --json."""
+        data = dataclasses.asdict(self)
+        data.update(mails=[os.fspath(m) for m in self.mails], folder=os.fspath(self.folder))
+        return data
+
+
+def run(
+    session: Session,
+    names: Sequence[str] = (),
+    *,
+    onto: str | None = None,
+    out: Path | None = None,
+    force: bool = False,
+) -> list[Exported]:
+    """Export these groups (none named: all of them). All or none: what fails changes nothing."""
+    session.no_pending()
+    session.in_sync()
+    groups = _groups(session, names)
+    found = session.upstream.resolve(onto) if onto else session.base
+    cutter = Cutter(session, found)
+    branches: list[Branch] = []
+    errors: list[HexpatchError] = []
+    for group in groups:
+        try:
+            branch = cutter.cut(group)
+            _check_titles(branch, force)
+            branches.append(branch)
+        except NothingLeft as error:
+            if names:
+                errors.append(error)
+            else:
+                session.say(f"left out: {error.message}")
+        except HexpatchError as error:
+            errors.append(error)
+    if not errors:
+        session.store.flush()
+        errors = _refused(session, branches, force)
+    if errors:
+        raise _all(errors)
+    folder = (out or session.ws.state / "export").absolute()
+    plans = [_plan(session, branch, folder) for branch in branches]
+    for plan in plans:
+        plan.stage()
+    refs: dict[str, str | None] = {}
+    for plan in plans:
+        refs.update(plan.refs)
+    files = workspace.durable(session.ws.root)
+    oplog.perform(session.ws, session.store, Step(session.command, files, refs), files)
+    return [plan.finish() for plan in plans]
+
+
+def _all(errors: Sequence[HexpatchError]) -> HexpatchError:
+    if len(errors) == 1:
+        return errors[0]
+    hints = dict.fromkeys(e.hint for e in errors if e.hint)
+    return HexpatchError("\n".join(e.message for e in errors), "\n".join(hints) or None)
+
+
+# -- what may be exported -------------------------------------------------------------------
+
+
+def _groups(session: Session, names: Sequence[str]) -> list[Group]:
+    known = {group.name: group for group in session.series.groups}
+    if not known:
+        raise HexpatchError(
+            "the series has no groups", "list the patches of a pull request under `groups:`"
+        )
+    for name in names:
+        if name in known:
+            continue
+        patch = next((p for p in session.series.patches if p.name == name), None)
+        if patch is None:
+            raise UsageError(f"no group named {name}", similar(name, known))
+        if patch.state == "private":
+            raise HexpatchError(f"{name} is private: it never leaves the house")
+        owner = next((g.name for g in known.values() if name in g.patches), None)
+        hint = f"`hexpatch export {owner}`" if owner else "add it to a group in series.yaml"
+        raise UsageError(f"{name} is a patch, and groups are exported", hint)
+    return [known[name] for name in dict.fromkeys(names)] or list(known.values())
+
+
+def _check_titles(branch: Branch, force: bool) -> None:
+    """The title that upstream will see must have its form; a commit must be finished."""
+    own = [m for m in branch.commits if m.name in branch.group.patches]
+    wrong = [
+        f"{where} `{title}`: {text}"
+        for where, title in _titles(branch)
+        for severity, text in checklist.check_title(title)
+        if severity == "error" and (where != "title" or title)
+    ][:1]
+    for made in own:
+        subject = made.commit.message.partition("\n")[0]
+        why = checklist.unfinished(subject)
+        if why:
+            wrong.append(f"{made.name} `{subject}`: {why}")
+    if wrong and not force:
+        raise HexpatchError(
+            "\n".join(f"{branch.group.name}: {line}" for line in dict.fromkeys(wrong)),
+            "change it in the patch (or `title:` in series.yaml), or use --force",
+        )
+
+
+def _titles(branch: Branch) -> list[tuple[str, str]]:
+    """The pull request's title: the group's, or its first commit's, as GitHub would take it."""
+    if branch.group.title:
+        return [("title", branch.group.title)]
+    first = next(m for m in branch.commits if m.name in branch.group.patches)
+    return [(first.name, first.commit.message.partition("\n")[0])]
+
+
+def _refused(session: Session, branches: Sequence[Branch], force: bool) -> list[HexpatchError]:
+    """Branches that must not be moved: somebody's own, checked out, or in the way of another."""
+    heads = session.repo.refs(HEADS)
+    taken = {**heads, **{HEADS + b.group.branch: b.tip for b in branches}}
+    errors = []
+    for branch in branches:
+        name, full = branch.group.branch, HEADS + branch.group.branch
+        there = heads.get(full)
+        if full == BRANCH or not session.repo.valid_branch(name):
+            errors.append(HexpatchError(f"{branch.group.name}: no branch can be named {name}"))
+        for other in taken:
+            if other.startswith(full + "/") or full.startswith(other + "/"):
+                short = other.removeprefix(HEADS)
+                errors.append(
+                    HexpatchError(
+                        f"{branch.group.name}: branch {name} can't stand beside branch {short}",
+                        "give the group another `branch:` in series.yaml",
+                    )
+                )
+        if there in (None, branch.tip):
+            continue
+        past = changelog.history(session.repo, branch.group.name)
+        ours = {cut.tip for cut in (*past.versions, past.last) if cut}
+        if there not in ours and not force:
+            errors.append(
+                HexpatchError(
+                    f"{branch.group.name}: branch {name} has other commits than the last export",
+                    "rename it with `git branch -m`, or use --force to overwrite it",
+                )
+            )
+        listing = session.repo.git("worktree", "list", "--porcelain", "-z").split(b"\0")
+        if b"branch " + full.encode() in listing:
+            errors.append(
+                HexpatchError(
+                    f"{branch.group.name}: branch {name} is checked out",
+                    "switch to another branch there: `git switch stack`",
+                )
+            )
+    return errors
+
+
+# -- one group's plan -----------------------------------------------------------------------
+
+
+@dataclass
+class _Plan:
+    """What an export of one group will write."""
+
+    done: Exported
+    refs: dict[str, str | None]
+    files: Files
+    differs: bool = False
+
+    def stage(self) -> None:
+        """The new folder beside the old one, unless they are the same."""
+        folder = self.done.folder
+        aside, new = _aside(folder, "old"), _aside(folder, "new")
+        if aside.exists() and not folder.exists():
+            aside.replace(folder)  # a run was killed between two renames
+        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(new, ignore_errors=True)
+        self.files = _merged(folder, self.files)
+        present = _read(folder)
+        self.differs = present != self.files
+        if self.differs:
+            for name, data in self.files.items():
+                workspace.write_atomic(new / name, data)
+
+    def finish(self) -> Exported:
+        """Rename the new folder into place. A run killed before is repaired by the next one."""
+        folder = self.done.folder
+        if self.differs:
+            aside = _aside(folder, "old")
+            if folder.exists():
+                folder.replace(aside)
+            _aside(folder, "new").replace(folder)
+            shutil.rmtree(aside, ignore_errors=True)
+        return dataclasses.replace(self.done, changed=self.done.changed or self.differs)
+
+
+def _aside(folder: Path, what: str) -> Path:
+    return folder.with_name(f".{folder.name}.{what}")
+
+
+def _read(folder: Path) -> Files:
+    """All files of a folder."""
+    if not folder.is_dir():
+        return {}
+    paths = sorted(p for p in folder.rglob("*") if p.is_file())
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in paths}
+
+
+def _merged(folder: Path, files: Files) -> Files:
+    """What the folder will hold: our files anew, and whatever a person put or wrote there."""
+    present = _read(folder)
+    if not present and not folder.exists():
+        return _marked(files, {})
+    try:
+        sums = json.loads(present.get(MARK, b""))
+        assert isinstance(sums, dict)
+    except (ValueError, AssertionError):
+        if present:
+            raise HexpatchError(
+                f"{folder} is not an export of this tool", "move it away, or use another --out"
+            ) from None
+        sums = {}
+    kept = {n: d for n, d in present.items() if n not in sums and n not in files and n != MARK}
+    made = dict(files)
+    known: dict[str, str] = {}
+    written = present.get(TICKED)
+    if written is not None and sums.get(TICKED) != _sum(written) and written != files[TICKED]:
+        made[TICKED] = written  # a person's words are never overwritten
+        known[TICKED] = sums.get(TICKED, "")
+        if known[TICKED] != _sum(files[TICKED]):
+            made["checklist.new.md"] = files[TICKED]
+    return {**kept, **_marked(made, known)}
+
+
+def _marked(files: Files, known: dict[str, str]) -> Files:
+    sums = {name: known.get(name, _sum(data)) for name, data in sorted(files.items())}
+    return {**files, MARK: json.dumps(sums, indent=1).encode() + b"\n"}
+
+
+def _sum(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _plan(session: Session, branch: Branch, out: Path) -> _Plan:
+    repo, group = session.repo, branch.group
+    before = changelog.history(repo, group.name)
+    cut = Cut(branch.tip, branch.base.commit)
+    past = _next(repo, before, cut)
+    number = len(past.versions)
+    refs: dict[str, str | None] = {
+        HEADS + group.branch: cut.tip,
+        changelog.ref(group.name, "tip"): cut.tip,
+        changelog.ref(group.name, "base"): cut.base,
+        changelog.ref(group.name, f"v{number}"): past.versions[-1].tip,
+        changelog.ref(group.name, f"v{number}-base"): past.versions[-1].base,
+    }
+    moved = repo.ref(HEADS + group.branch) != cut.tip or before != past
+    mails, mail_notes = _mails(session, branch)
+    lines = _lines(repo, branch)
+    warnings = (*branch.notes, *_warnings(session, branch, lines), *mail_notes)
+    evidence = checklist.evidence(session.ws.state / "results", _trees(session, branch))
+    facts = _facts(session, branch, past, lines, warnings, tuple(evidence))
+    folder = out / changelog.escaped(group.name)
+    done = Exported(
+        name=group.name,
+        branch=group.branch,
+        base=cut.base,
+        tip=cut.tip,
+        tree=branch.tree,
+        mails=tuple(folder / name for name in mails),
+        folder=folder,
+        version=number,
+        changed=moved,
+        patches=tuple(m.name for m in branch.commits),
+        stacked_on=branch.stacked_on,
+        lines=lines,
+        push=_push(session, group.branch, past),
+        warnings=warnings,
+    )
+    return _Plan(done, refs, {**mails, **_papers(session, branch, past, facts)})
+
+
+def _next(repo: Repo, past: History, cut: Cut) -> History:
+    """The history with this cut in it: a new version only if its content is new."""
+    if past.last is not None and past.versions:
+        if past.last == cut or changelog.same(repo, past.last, cut):
+            return History(past.versions, cut)
+    return History((*past.versions, cut), cut)
+
+
+def _mails(session: Session, branch: Branch) -> tuple[Files, list[str]]:
+    with tempfile.TemporaryDirectory(prefix="hexpatch-") as scratch:
+        paths = session.repo.format_patch(branch.base.commit, branch.tip, Path(scratch, "mails"))
+        notes = prove(session.repo, branch, paths, Path(scratch))
+        return {f"mails/{path.name}": path.read_bytes() for path in paths}, notes
+
+
+def prove(repo: Repo, branch: Branch, mails: Sequence[Path], scratch: Path) -> list[str]:
+    """Take the mails as plain `git am` does, in a scratch index, and compare what comes out."""
+    env = {"GIT_INDEX_FILE": os.fspath(scratch / "index")}
+    repo.git("read-tree", branch.base.tree, env=env)
+    notes = []
+    for made, mail in zip(branch.commits, mails, strict=True):
+        where = f"mails/{mail.name}"
+        repo.git("mailsplit", f"-o{scratch}", "--", os.fspath(mail))
+        text, diff = scratch / "text", scratch / "diff"
+        raw = (scratch / "0001").read_bytes()
+        info = repo.git("mailinfo", "-u", os.fspath(text), os.fspath(diff), stdin=raw)
+        args = ("apply", "--cached", "-p1", os.fspath(diff))
+        status, _ = repo.git_status(*args, env=env, ok=(0, 1, 128))
+        if status or repo.git("write-tree", env=env).decode().strip() != made.commit.tree:
+            cr = b"\r\n" in mail.read_bytes()
+            notes.append(
+                f"{where}: needs `git am --keep-cr`" if cr else f"{where}: fails in git am"
+            )
+            repo.git("read-tree", made.commit.tree, env=env)
+        subject = re.search(rb"^Subject: (.*)$", info, re.MULTILINE)
+        title = subject[1].decode() if subject else ""
+        body = text.read_bytes().decode().strip("\n")
+        if f"{title}\n\n{body}".rstrip("\n") != made.commit.message.rstrip("\n"):
+            notes.append(f"{where}: plain `git am` changes the message, the branch has it right")
+    return notes
+
+
+def _lines(repo: Repo, branch: Branch) -> int:
+    diffs = repo.patches([made.oid for made in branch.commits])
+    return sum(d.added + d.removed for oid, diff in diffs for d in parse_diff(diff, oid))
+
+
+def _trees(session: Session, branch: Branch) -> list[str]:
+    """Trees whose results say something about a branch: its own, and the whole stack's."""
+    try:
+        return [branch.tree, session.stack.tree]
+    except HexpatchError:
+        return [branch.tree]
+
+
+def _warnings(session: Session, branch: Branch, lines: int) -> list[str]:
+    found = [
+        f"{where} `{title}`: {text}"
+        for where, title in _titles(branch)
+        for _, text in checklist.check_title(title)
+    ]
+    for made in branch.commits:
+        message = made.commit.message
+        subject = message.partition("\n")[0]
+        found += [f"{made.name} `{subject}`: {t}" for _, t in checklist.check_title(subject)]
+        found += message_notes(made.name, message, session.series.strip_trailers)
+    if lines > REVIEW_LIMIT:
+        found.append(f"{lines} changed lines; upstream wants a person to review all of them")
+    if not branch.base.real:
+        found.append(
+            f"the base {branch.base.name} stands in for a commit of upstream: "
+            "for a pull request, export --onto a real one"
+        )
+    home = os.fspath(Path.home())
+    for made in branch.commits:
+        diff = next(d for _, d in session.repo.patches([made.oid]))
+        names = {n for n in (home, os.fspath(session.ws.root)) if n.count("/") > 1}
+        text = diff + made.commit.message.encode()
+        found += [f"{made.name}: holds the path {n}" for n in sorted(names) if n.encode() in text]
+    return list(dict.fromkeys(found))
+
+
+def _facts(
+    session: Session,
+    branch: Branch,
+    past: History,
+    lines: int,
+    warnings: tuple[str, ...],
+    evidence: tuple[Evidence, ...],
+) -> Facts:
+    store, group = session.store, branch.group
+    reference = past.versions[-2] if len(past.versions) > 1 else past.versions[-1]
+    before = Tree(store, store.repo.tree_of(reference.base))
+    after = Tree(store, branch.base.tree)
+    sent = [
+        f"{patch.name} (group {other.name}{', pull request ' + patch.pr if patch.pr else ''})"
+        for other in session.series.groups
+        if other.name != group.name
+        for patch in map(session.series.patch, other.patches)
+        if patch.state == "sent"
+    ]
+    return Facts(
+        group=group.name,
+        title=group.title,
+        branch=group.branch,
+        version=len(past.versions),
+        base=f"{branch.base.commit} ({branch.base.name})",
+        tip=branch.tip,
+        tree=branch.tree,
+        commits=tuple((m.name, m.commit.message.partition("\n")[0]) for m in branch.commits),
+        lines=lines,
+        stacked_on=branch.stacked_on,
+        evidence=evidence,
+        policy=checklist.policy_moves(before, after, reference.base, branch.base.commit),
+        sent=tuple(sent),
+        warnings=warnings,
+    )
+
+
+def _papers(session: Session, branch: Branch, past: History, facts: Facts) -> Files:
+    """Everything beside the mails. A pure function of the history: a second run gives the same."""
+    text, span = changelog.export_text(session.repo, branch.group.name, past)
+    template, where = checklist.template_of(Tree(session.store, branch.base.tree))
+    files = {
+        "changelog.md": text.encode(),
+        "evidence.md": checklist.evidence_text(facts.evidence, branch.tree).encode(),
+        TICKED: checklist.checklist(facts, template, where),
+    }
+    if span:
+        files["range-diff.txt"] = span.encode()
+    for item in facts.evidence:
+        for path in item.files:
+            name = Path(item.name).with_suffix(path.suffix).name
+            files[f"evidence/{name}"] = path.read_bytes()
+    return files
+
+
+def _push(session: Session, branch: str, past: History) -> str:
+    """The command a person types. A branch that was rewritten needs a lease."""
+    where = session.ws.checkout if session.checkout.exists else session.ws.store
+    again = " --force-with-lease" if any(c != past.last for c in past.versions) else ""
+    return f"git -C {shlex.quote(os.fspath(where))} push{again} <your-fork> {shlex.quote(branch)}"

@@ -1,0 +1,492 @@
+"""Mail headers and messages of patches: read as `git am --keep-non-patch` does, and written."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from dataclasses import dataclass
+
+from hexpatch import maildate
+from hexpatch.errors import HexpatchError
+
+SEPARATOR = b"From " + b"0" * 40 + b" Mon Sep 17 00:00:00 2001\n"
+_HEADER = re.compile(rb"(?:>?From |[!-9;-~]*:)")
+_BREAK = re.compile(rb"^(?:diff -|Index: |---(?: [^ \t\r\n]|[ \t\r]*\n))", re.MULTILINE)
+_DIFF = re.compile(rb"^(?:diff --git |--- .*\n\+\+\+ |@@ -\d)", re.MULTILINE)
+_SIGNATURE = re.compile(rb"(?:\A|(?<=\n))-- \n(?:(?!-- \n).*\n?)*\Z")
+_WORD = re.compile(rb"=\?([^?]+)\?([bBqQ])\?(.*?)\?=", re.DOTALL)
+_CHARSET = re.compile(rb"charset\s*=\s*\"?([^\s\";]+)", re.IGNORECASE)
+_INBODY = re.compile(r"(from|subject|date):[ \t]*", re.IGNORECASE)
+_FROM_LINE = re.compile(r"From .*:\d\d")
+_DANGER = re.compile(
+    r">*(?:diff -|Index: |---(?: [^ \t\r]|[ \t\r]*\Z)|From .*:\d\d|\[PATCH\](?:[ \t\r]|\Z)"
+    r"|(?:from|subject|date):)",
+    re.IGNORECASE,
+)
+_BLANKS = " \t\n\r"
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """What a mail says before its diff.
+
+    `data` from `rest` on is what follows the message; `before` lines of the file came before
+    `data`, which is the file itself or its decoded body.
+    """
+
+    name: str
+    email: str
+    date: str
+    subject: str
+    body: str
+    glued: bool
+    data: bytes
+    rest: int
+    before: int
+
+
+def parse_mail(data: bytes, name: str, scissors: bool = False) -> Mail:
+    """Split a mail into author, date, message and rest. A file that is no mail is an error."""
+    if not data:
+        raise HexpatchError(f"{name}: empty file")
+    if data.startswith(b"\xef\xbb\xbf"):
+        data = data[3:]
+    first = re.search(rb"\S", data)
+    if first is None:
+        raise HexpatchError(f"{name}: no diff found (the file is blank)")
+    if data.find(b"\r\n", first.start()) + 1 == data.find(b"\n", first.start()) > 0:
+        data = data.replace(b"\r\n", b"\n")
+        first = re.search(rb"\S", data)
+        assert first is not None
+    fields, at = _fields(data, first.start())
+    if b"from" not in fields:
+        if _DIFF.search(data):
+            raise HexpatchError(
+                f"{name}: no mail header",
+                "the file needs From:, Date: and Subject: lines; `git format-patch` writes them",
+            )
+        raise HexpatchError(f"{name}: no diff found")
+    kind = fields.get(b"content-type", b"")
+    if kind.lower().startswith(b"multipart/"):
+        raise HexpatchError(f"{name}: a mail with attachments", "save its text part as the patch")
+    found = _CHARSET.search(kind)
+    charset = found[1].decode("ascii", "replace") if found else ""
+    decoded = _decoded(data, at, fields, name)
+    before = 0
+    if decoded is not None:
+        before = data.count(b"\n", 0, at)
+        data, at = decoded, 0
+    match = _BREAK.search(data, at)
+    rest = match.start() if match else len(data)
+    text = data[at:rest]
+    if match is None:
+        text = _SIGNATURE.sub(b"", text)
+    message = _text(text, charset)
+    inner: dict[str, str] = {}
+    if b"x-hexpatch-quoted" in fields:
+        body = "\n".join(_unquoted(line) for line in message[:-1].split("\n"))
+    else:
+        body, inner = _message(message, scissors)
+    if match is None:
+        inner = {}  # git: only a mail with a patch has headers in its body
+    author = _author(inner.get("from"), fields, charset, name)
+    date = _date(inner.get("date"), fields, name)
+    subject = _subject(inner.get("subject"), fields, charset, name)
+    glued = b"x-hexpatch-glued" in fields
+    return Mail(*author, date, subject, body, glued, data, rest, before)
+
+
+def _fields(data: bytes, at: int) -> tuple[dict[bytes, bytes], int]:
+    """Header fields by lower-case name, and where the body begins."""
+    fields: dict[bytes, bytes] = {}
+    key = b""
+    while at < len(data):
+        end = data.find(b"\n", at)
+        end = len(data) if end < 0 else end
+        line = data[at:end].rstrip()
+        if not line:
+            return fields, min(end + 1, len(data))
+        if line[:1] in b" \t" and key:
+            fields[key] += b" " + line[1:]
+        elif _HEADER.match(line):
+            key, _, value = line.partition(b":")
+            key = key.lower()
+            fields[key] = value.strip()
+        else:
+            return fields, at
+        at = end + 1
+    return fields, len(data)
+
+
+def _decoded(data: bytes, at: int, fields: dict[bytes, bytes], name: str) -> bytes | None:
+    """The body without its transfer encoding, if it has one."""
+    encoding = fields.get(b"content-transfer-encoding", b"").lower()
+    if encoding == b"quoted-printable":
+        return binascii.a2b_qp(data[at:])
+    if encoding != b"base64":
+        return None
+    try:
+        return base64.b64decode(b"".join(data[at:].split()), validate=True)
+    except ValueError:
+        raise HexpatchError(f"{name}: the base64 text is damaged") from None
+
+
+# -- text -----------------------------------------------------------------------------------
+
+
+def _text(raw: bytes, charset: str) -> str:
+    """Bytes as text: by the declared charset, else UTF-8, else (line by line) Latin-1."""
+    if charset and charset.lower() not in ("utf-8", "utf8", "us-ascii"):
+        try:
+            return raw.decode(charset)
+        except (LookupError, ValueError):
+            pass
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return "\n".join(map(_line, raw.split(b"\n")))
+
+
+def _line(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
+def _unfold(value: bytes, charset: str) -> str:
+    """A header's text, its encoded words decoded. Adjacent ones are joined without the blanks."""
+    if b"=?" not in value:
+        return _text(value, charset)
+    parts: list[tuple[bytes, str]] = []
+    at = 0
+    for word in _WORD.finditer(value):
+        between = value[at : word.start()]
+        if at == 0 or between.strip():
+            parts.append((between, charset))
+        code = word[1].split(b"*")[0].decode("ascii", "replace").lower()
+        try:
+            if word[2] in b"bB":
+                raw = base64.b64decode(word[3] + b"=" * (-len(word[3]) % 4))
+            else:
+                raw = binascii.a2b_qp(word[3], header=True)
+        except ValueError:
+            raw, code = word[0], charset
+        if parts and parts[-1][1] == code and at:
+            raw = parts.pop()[0] + raw  # a character may be cut in two by the words' border
+        parts.append((raw, code))
+        at = word.end()
+    parts.append((value[at:], charset))
+    return "".join(_text(raw, code) for raw, code in parts)
+
+
+def stripspace(text: str) -> str:
+    """As `git stripspace`: no blanks at line ends, no blank lines doubled or at either end."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        kept = line.rstrip(_BLANKS)
+        if kept or (lines and lines[-1]):
+            lines.append(kept)
+    return "\n".join(lines).rstrip("\n")
+
+
+def _message(text: str, scissors: bool) -> tuple[str, dict[str, str]]:
+    """The body, and the From, Date and Subject that stand at its top."""
+    kept: list[str] = []
+    inner: dict[str, str] = {}
+    key = ""
+    top = True
+    for line in text.split("\n"):
+        if top and not line:
+            top = not inner
+            continue
+        cut = scissors and is_scissors(line)
+        if top and not cut:
+            if key and line[0] in " \t":
+                inner[key] += line
+                continue
+            match = _INBODY.match(line)
+            if match and match[1].lower() not in inner:
+                key = match[1].lower()
+                inner[key] = line[match.end() :]
+                continue
+            if re.match(r"\[PATCH\][ \t\r]", line):
+                inner["subject"], key = line, ""
+                continue
+            if re.match(r">From [0-9a-f]{40} Mon Sep 17 00:00:00 2001", line):
+                continue
+        top = False
+        if cut:
+            kept, inner, key, top = [], {}, "", True
+            continue
+        kept.append(line)
+    return stripspace("\n".join(kept)), inner
+
+
+def is_scissors(line: str) -> bool:
+    """Git's rule for `-- >8 --`: mostly dashes and scissors, at least eight characters."""
+    marks = gap = perforation = at = 0
+    inside = False
+    while at < len(line):
+        if line[at] in _BLANKS:
+            perforation += inside
+            gap += inside
+        elif line[at] == "-":
+            inside = True
+            perforation += 1
+        elif line[at : at + 2] in (">8", "8<", ">%", "%<"):
+            inside = True
+            perforation += 2
+            marks += 2
+            at += 1
+        else:
+            inside = False
+        at += 1
+    visible = len(line.strip(_BLANKS))
+    return marks > 0 and 8 <= visible < perforation * 3 and gap * 2 < perforation
+
+
+# -- fields ---------------------------------------------------------------------------------
+
+
+def clean_subject(text: str) -> str:
+    """As `git mailinfo -b`: no `Re:`, no `[PATCH ...]`; other tags stay; blanks become single."""
+    at = 0
+    while at < len(text):
+        char = text[at]
+        if char in "rR" and len(text) > at + 3 and text[at + 1 : at + 3].lower() == "e:":
+            text = text[:at] + text[at + 3 :]
+        elif char in " \t:":
+            text = text[:at] + text[at + 1 :]
+        elif char == "[" and "]" in text[at:]:
+            end = text.index("]", at) + 1
+            if "PATCH" in text[at:end]:
+                text = text[:at] + text[end:]
+            else:
+                at = end + (text[end : end + 1] in tuple(_BLANKS))
+        else:
+            break
+    return re.sub(r"[ \t\n\r]+", " ", text).strip(_BLANKS)
+
+
+def split_author(text: str) -> tuple[str, str] | None:
+    """Name and address of a From line; the address alone stands for both."""
+    text = re.sub(r"\s+", " ", _unquote_pairs(text)).strip()
+    at = text.find("@")
+    if at < 0:
+        match = re.match(r"([^<]*)<([^>]*)>", text)
+        if match is None:
+            return None
+        name, email = match[1].strip(), match[2]
+        return name or email, email
+    start = max(text.rfind(" ", 0, at), text.rfind("<", 0, at)) + 1
+    stop = re.compile(r"[ >]|\Z").search(text, at)
+    assert stop is not None
+    email = text[start : stop.start()]
+    head = text[:start].removesuffix("<")
+    name = re.sub(" +", " ", head + " " + text[stop.end() :]).strip()
+    if name.startswith("(") and name.endswith(")"):
+        name = name[1:-1]
+    if not name or any(c in "@<>" for c in name):
+        name = email
+    return name, email
+
+
+def _unquote_pairs(text: str) -> str:
+    """Take RFC 822 quotes away; in quotes and comments a backslash makes a character plain."""
+    out = ""
+    at = 0
+    quoted = False
+    depth = 0
+    while at < len(text):
+        char = text[at]
+        if char == "\\" and (quoted or depth) and at + 1 < len(text):
+            at += 1
+            out += text[at]
+        elif char == '"' and not depth:
+            quoted = not quoted
+        else:
+            if not quoted:
+                depth = max(depth + (char == "(") - (char == ")"), 0)
+            out += char
+        at += 1
+    return out
+
+
+def _author(
+    inner: str | None, fields: dict[bytes, bytes], charset: str, name: str
+) -> tuple[str, str]:
+    text = _unfold(fields[b"from"], charset) if inner is None else _unfold(inner.encode(), "")
+    author = split_author(text)
+    if author is None:
+        raise HexpatchError(f"{name}: the From header has no address: {text!r}")
+    exact = _exact(fields, b"x-hexpatch-from") if inner is None else None
+    if exact is not None:
+        person, _, email = exact.rpartition(" <")
+        if plain_author(person, email[:-1]) == author:
+            return person, email[:-1]
+    return author
+
+
+def _date(inner: str | None, fields: dict[bytes, bytes], name: str) -> str:
+    text = inner
+    if text is None:
+        if b"date" not in fields:
+            raise HexpatchError(f"{name}: no Date header")
+        text = _text(fields[b"date"], "")
+    date = maildate.parse_date(text)
+    if date is None:
+        raise HexpatchError(f"{name}: unreadable date: {text!r}")
+    exact = _exact(fields, b"x-hexpatch-date") if inner is None else None
+    if exact is not None and maildate.parse_date(maildate.mail_date(exact)) == date:
+        return exact
+    return date
+
+
+def _subject(inner: str | None, fields: dict[bytes, bytes], charset: str, name: str) -> str:
+    if inner is not None:
+        return clean_subject(_unfold(inner.encode(), ""))
+    if b"subject" not in fields:
+        raise HexpatchError(f"{name}: no Subject header")
+    subject = clean_subject(_unfold(fields[b"subject"], charset))
+    exact = _exact(fields, b"x-hexpatch-subject")
+    return exact if exact is not None and plain_subject(exact) == subject else subject
+
+
+def _exact(fields: dict[bytes, bytes], key: bytes) -> str | None:
+    """A value that the plain header can't carry. Obeyed only while the plain one still fits it."""
+    try:
+        return base64.b64decode(fields[key].replace(b" ", b""), validate=True).decode()
+    except (KeyError, ValueError):
+        return None
+
+
+# -- writing --------------------------------------------------------------------------------
+
+_SPECIAL = re.compile(r'[()<>\[\]:;@,."\\]')
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def render_mail(
+    author: tuple[str, str], date: str, subject: str, body: str, glued: bool
+) -> tuple[str, ...]:
+    """The lines of a mail up to `---`, in git's form.
+
+    What this form can't carry is said again in headers that `git am` ignores:
+    `X-Hexpatch-From/-Date/-Subject` (base64 of the exact value), `X-Hexpatch-Glued` (the body
+    follows the title without a blank line) and `X-Hexpatch-Quoted` (the body is verbatim, and
+    lines that end a message or count as headers have a `>` before them).
+    """
+    name, email = author
+    fields = [("From", _written_author(name, email)[0]), ("Date", maildate.mail_date(date))]
+    fields.append(("Subject", _written_subject(subject)))
+    if not f"{name}{email}{subject}{body}".isascii():
+        fields.append(("MIME-Version", "1.0"))
+        fields.append(("Content-Type", "text/plain; charset=UTF-8"))
+        fields.append(("Content-Transfer-Encoding", "8bit"))
+    if plain_author(name, email) != author:
+        fields.append(("X-Hexpatch-From", _packed(f"{name} <{email}>")))
+    if maildate.parse_date(maildate.mail_date(date)) != date:
+        fields.append(("X-Hexpatch-Date", _packed(date)))
+    if plain_subject(subject) != subject:
+        fields.append(("X-Hexpatch-Subject", _packed(subject)))
+    if glued:
+        fields.append(("X-Hexpatch-Glued", "1"))
+    lines = body.split("\n") if body else []
+    if _must_quote(body, lines):
+        fields.append(("X-Hexpatch-Quoted", "1"))
+        lines = [f">{line}" if _DANGER.match(line) else line for line in lines]
+    return (*(f"{key}: {value}" for key, value in fields), "", *lines, "---")
+
+
+def _must_quote(body: str, lines: list[str]) -> bool:
+    if not body:
+        return False
+    if stripspace(body) != body or any(map(is_scissors, lines)):
+        return True
+    if _DANGER.match(lines[0]) or lines[0].startswith(">From "):
+        return True
+    raw = body.encode("utf-8", "replace") + b"\n"
+    return _BREAK.search(raw) is not None or any(map(_FROM_LINE.match, lines))
+
+
+def _unquoted(line: str) -> str:
+    return line[1:] if line.startswith(">") and _DANGER.match(line) else line
+
+
+def _packed(text: str) -> str:
+    packed = base64.b64encode(text.encode()).decode()
+    return "\n ".join(packed[at : at + 72] for at in range(0, len(packed), 72))
+
+
+def plain_subject(subject: str) -> str:
+    """What the Subject line alone gives back of a subject."""
+    return clean_subject(f"[PATCH] {subject}")
+
+
+def plain_author(name: str, email: str) -> tuple[str, str] | None:
+    """What the From line alone gives back of an author."""
+    return split_author(_written_author(name, email)[1])
+
+
+def _must_encode(text: str) -> bool:
+    return not text.isascii() or "=?" in text or _CONTROL.search(text) is not None
+
+
+def _written_subject(subject: str) -> str:
+    if _must_encode(subject):
+        return "[PATCH] " + _encoded(subject, len("Subject: [PATCH] "), address=False)
+    return _wrapped(f"[PATCH] {subject}", len("Subject: "))
+
+
+def _written_author(name: str, email: str) -> tuple[str, str]:
+    """A From line's value as written, and as it reads when its encoded words are decoded."""
+    email = re.sub(r"[\s<>\x00-\x1f\x7f]", "_", email)
+    width = 78
+    read = name
+    if _must_encode(name):
+        text = _encoded(name, len("From: "), address=True)
+        width = 76
+    else:
+        if _SPECIAL.search(name):
+            read = '"' + re.sub(r'(["\\])', r"\\\1", name) + '"'
+        text = _wrapped(read, len("From: "))
+    last = len(text) - text.rfind("\n") - 1 if "\n" in text else len("From: ") + len(text)
+    fold = "\n" if width < last + len(email) + 3 else ""
+    return f"{text}{fold} <{email}>", f"{read} <{email}>"
+
+
+def _wrapped(text: str, used: int) -> str:
+    """Folded at blanks to git's 78 columns; `used` are taken on the first line."""
+    out = ""
+    column = used
+    for word in text.split():
+        if not out:
+            out = word
+            column += len(word)
+        elif column + 1 + len(word) > 78:
+            out += "\n " + word
+            column = 1 + len(word)
+        else:
+            out += " " + word
+            column += 1 + len(word)
+    return out
+
+
+def _encoded(text: str, used: int, address: bool) -> str:
+    """Encoded words as git writes them: Q, UTF-8, at most 76 columns, whole characters."""
+    out = "=?UTF-8?q?"
+    column = used + 10
+    for char in text:
+        plain = char.isascii() and (char.isalnum() if address else char.isprintable())
+        if (plain and char not in " =?_") or char in "!*+-/":
+            code = char
+        else:
+            code = "".join(f"={byte:02X}" for byte in char.encode())
+        if column + len(code) + 2 > 76:
+            out += "?=\n =?UTF-8?q?"
+            column = 11
+        out += code
+        column += len(code)
+    return out + "?="

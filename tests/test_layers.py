@@ -1,0 +1,76 @@
+"""Imports point down the layers, and each outside thing has one place that talks to it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import hexpatch
+
+PACKAGE = Path(hexpatch.__file__).parent
+LAYERS = [
+    "errors workspace proc",
+    "objects repo catalogue snapshots sources",
+    "yamltree series seriesedit seriesorder lockfile "
+    "diffpath binpatch gitdiff header patchfile mail",
+    "tree place drift pick stack resolutions oplog checkout landed walk session refresh rebase "
+    "apply edit undoing",
+    "build tbo tborun compare evidence validate prove report titles checklist changelog export",
+    "render cli __main__",
+]
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names.split()}
+
+
+def imports(path: Path) -> set[str]:
+    """Modules of ours, and top-level packages, that a file imports anywhere at run time."""
+    found: set[str] = set()
+    tree = ast.parse(path.read_text())
+    checking = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if id(node) in checking:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {n.name for n in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+            if node.module == "hexpatch":
+                found |= {f"hexpatch.{n.name}" for n in node.names}
+    return found
+
+
+def modules() -> dict[str, set[str]]:
+    return {p.stem: imports(p) for p in PACKAGE.glob("*.py") if p.stem != "__init__"}
+
+
+def test_every_module_has_a_layer() -> None:
+    assert set(modules()) <= set(RANK), set(modules()) - set(RANK)
+
+
+def test_imports_point_down() -> None:
+    wrong = [
+        f"{name} imports {other}"
+        for name, used in modules().items()
+        for other in (u.removeprefix("hexpatch.") for u in used if u.startswith("hexpatch."))
+        if other in RANK and RANK[other] > RANK[name]
+    ]
+    assert not wrong
+
+
+def test_one_place_for_each_outside_thing() -> None:
+    places = {"git": {"repo"}, "click": {"cli", "render"}, "requests": {"sources", "github"}}
+    for name, used in modules().items():
+        for package, allowed in places.items():
+            tops = {u.partition(".")[0] for u in used}
+            assert package not in tops or name in allowed, f"{name} imports {package}"
+
+
+def test_only_the_edge_prints() -> None:
+    for path in PACKAGE.glob("*.py"):
+        calls = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Call)]
+        prints = [c for c in calls if getattr(c.func, "id", "") == "print"]
+        assert not prints or path.stem in ("cli", "render"), path
