@@ -6,23 +6,21 @@ Nothing is pushed. A second export of the same thing changes neither refs nor fi
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 import os
 import re
 import shlex
-import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hexpatch import changelog, checklist, oplog, workspace
-from hexpatch.changelog import Cut, History
+from hexpatch import changelog, checklist, content, oplog, titles, workspace
 from hexpatch.checklist import REVIEW_LIMIT, Evidence, Facts
 from hexpatch.checkout import BRANCH
+from hexpatch.content import Cut, History
 from hexpatch.errors import HexpatchError, UsageError
+from hexpatch.exportdir import TICKED, Files, Folder
 from hexpatch.oplog import Step
 from hexpatch.patchfile import parse_diff
 from hexpatch.prbranch import Branch, Cutter, NothingLeft, message_notes
@@ -33,10 +31,6 @@ from hexpatch.tree import Tree
 from hexpatch.yamltree import similar
 
 HEADS = "refs/heads/"
-MARK = ".hexpatch-export.json"  # names the files of a folder that are ours, with their sums
-TICKED = "checklist.md"  # a person writes into it
-
-Files = dict[str, bytes]
 
 
 @dataclass(frozen=True)
@@ -58,11 +52,12 @@ class Exported:
     push: str
     warnings: tuple[str, ...]
 
-    def as_json(self) -> dict[str, Any]:
-        """For --json."""
-        data = dataclasses.asdict(self)
-        data.update(mails=[os.fspath(m) for m in self.mails], folder=os.fspath(self.folder))
-        return data
+
+def as_json(exported: Exported) -> dict[str, Any]:
+    """For --json."""
+    data = dataclasses.asdict(exported)
+    data.update(mails=[os.fspath(m) for m in exported.mails], folder=os.fspath(exported.folder))
+    return data
 
 
 def run(
@@ -101,7 +96,7 @@ def run(
     folder = (out or session.ws.state / "export").absolute()
     plans = [_plan(session, branch, folder) for branch in branches]
     for plan in plans:
-        plan.stage()
+        plan.folder.stage()
     refs: dict[str, str | None] = {}
     for plan in plans:
         refs.update(plan.refs)
@@ -146,12 +141,12 @@ def _check_titles(branch: Branch, force: bool) -> None:
     wrong = [
         f"{where} `{title}`: {text}"
         for where, title in _titles(branch)
-        for severity, text in checklist.check_title(title)
+        for severity, text in titles.check_title(title)
         if severity == "error" and (where != "title" or title)
     ][:1]
     for made in own:
         subject = made.commit.message.partition("\n")[0]
-        why = checklist.unfinished(subject)
+        why = titles.unfinished(subject)
         if why:
             wrong.append(f"{made.name} `{subject}`: {why}")
     if wrong and not force:
@@ -190,7 +185,7 @@ def _refused(session: Session, branches: Sequence[Branch], force: bool) -> list[
                 )
         if there in (None, branch.tip):
             continue
-        past = changelog.history(session.repo, branch.group.name)
+        past = content.history(session.repo, branch.group.name)
         ours = {cut.tip for cut in (*past.versions, past.last) if cut}
         if there not in ours and not force:
             errors.append(
@@ -219,103 +214,34 @@ class _Plan:
 
     done: Exported
     refs: dict[str, str | None]
-    files: Files
-    differs: bool = False
-
-    def stage(self) -> None:
-        """The new folder beside the old one, unless they are the same."""
-        folder = self.done.folder
-        aside, new = _aside(folder, "old"), _aside(folder, "new")
-        if aside.exists() and not folder.exists():
-            aside.replace(folder)  # a run was killed between two renames
-        shutil.rmtree(aside, ignore_errors=True)
-        shutil.rmtree(new, ignore_errors=True)
-        self.files = _merged(folder, self.files)
-        present = _read(folder)
-        self.differs = present != self.files
-        if self.differs:
-            for name, data in self.files.items():
-                workspace.write_atomic(new / name, data)
+    folder: Folder
 
     def finish(self) -> Exported:
-        """Rename the new folder into place. A run killed before is repaired by the next one."""
-        folder = self.done.folder
-        if self.differs:
-            aside = _aside(folder, "old")
-            if folder.exists():
-                folder.replace(aside)
-            _aside(folder, "new").replace(folder)
-            shutil.rmtree(aside, ignore_errors=True)
-        return dataclasses.replace(self.done, changed=self.done.changed or self.differs)
-
-
-def _aside(folder: Path, what: str) -> Path:
-    return folder.with_name(f".{folder.name}.{what}")
-
-
-def _read(folder: Path) -> Files:
-    """All files of a folder."""
-    if not folder.is_dir():
-        return {}
-    paths = sorted(p for p in folder.rglob("*") if p.is_file())
-    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in paths}
-
-
-def _merged(folder: Path, files: Files) -> Files:
-    """What the folder will hold: our files anew, and whatever a person put or wrote there."""
-    present = _read(folder)
-    if not present and not folder.exists():
-        return _marked(files, {})
-    try:
-        sums = json.loads(present.get(MARK, b""))
-        assert isinstance(sums, dict)
-    except (ValueError, AssertionError):
-        if present:
-            raise HexpatchError(
-                f"{folder} is not an export of this tool", "move it away, or use another --out"
-            ) from None
-        sums = {}
-    kept = {n: d for n, d in present.items() if n not in sums and n not in files and n != MARK}
-    made = dict(files)
-    known: dict[str, str] = {}
-    written = present.get(TICKED)
-    if written is not None and sums.get(TICKED) != _sum(written) and written != files[TICKED]:
-        made[TICKED] = written  # a person's words are never overwritten
-        known[TICKED] = sums.get(TICKED, "")
-        if known[TICKED] != _sum(files[TICKED]):
-            made["checklist.new.md"] = files[TICKED]
-    return {**kept, **_marked(made, known)}
-
-
-def _marked(files: Files, known: dict[str, str]) -> Files:
-    sums = {name: known.get(name, _sum(data)) for name, data in sorted(files.items())}
-    return {**files, MARK: json.dumps(sums, indent=1).encode() + b"\n"}
-
-
-def _sum(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
+        """The folder goes into place, last of all."""
+        self.folder.finish()
+        return dataclasses.replace(self.done, changed=self.done.changed or self.folder.differs)
 
 
 def _plan(session: Session, branch: Branch, out: Path) -> _Plan:
     repo, group = session.repo, branch.group
-    before = changelog.history(repo, group.name)
+    before = content.history(repo, group.name)
     cut = Cut(branch.tip, branch.base.commit)
     past = _next(repo, before, cut)
     number = len(past.versions)
     refs: dict[str, str | None] = {
         HEADS + group.branch: cut.tip,
-        changelog.ref(group.name, "tip"): cut.tip,
-        changelog.ref(group.name, "base"): cut.base,
-        changelog.ref(group.name, f"v{number}"): past.versions[-1].tip,
-        changelog.ref(group.name, f"v{number}-base"): past.versions[-1].base,
+        content.ref(group.name, "tip"): cut.tip,
+        content.ref(group.name, "base"): cut.base,
+        content.ref(group.name, f"v{number}"): past.versions[-1].tip,
+        content.ref(group.name, f"v{number}-base"): past.versions[-1].base,
     }
     moved = repo.ref(HEADS + group.branch) != cut.tip or before != past
     mails, mail_notes = _mails(session, branch)
     lines = _lines(repo, branch)
     warnings = (*branch.notes, *_warnings(session, branch, lines), *mail_notes)
     evidence = checklist.evidence(session.ws.state / "results", _trees(session, branch))
-    facts = _facts(session, branch, past, lines, warnings, tuple(evidence))
-    folder = out / changelog.escaped(group.name)
+    facts = _facts(session, branch, past, lines=lines, warnings=warnings, evidence=tuple(evidence))
+    folder = out / content.escaped(group.name)
     done = Exported(
         name=group.name,
         branch=group.branch,
@@ -332,14 +258,15 @@ def _plan(session: Session, branch: Branch, out: Path) -> _Plan:
         push=_push(session, group.branch, past),
         warnings=warnings,
     )
-    return _Plan(done, refs, {**mails, **_papers(session, branch, past, facts)})
+    files = {**mails, **_papers(session, branch, past, facts)}
+    return _Plan(done, refs, Folder(folder, files))
 
 
 def _next(repo: Repo, past: History, cut: Cut) -> History:
     """The history with this cut in it: a new version only if its content is new."""
-    if past.last is not None and past.versions:
-        if past.last == cut or changelog.same(repo, past.last, cut):
-            return History(past.versions, cut)
+    last = past.last
+    if past.versions and last and (last == cut or content.same(repo, last, cut)):
+        return History(past.versions, cut)
     return History((*past.versions, cut), cut)
 
 
@@ -360,6 +287,7 @@ def prove(repo: Repo, branch: Branch, mails: Sequence[Path], scratch: Path) -> l
         repo.git("mailsplit", f"-o{scratch}", "--", os.fspath(mail))
         text, diff = scratch / "text", scratch / "diff"
         raw = (scratch / "0001").read_bytes()
+        (scratch / "0001").unlink()
         info = repo.git("mailinfo", "-u", os.fspath(text), os.fspath(diff), stdin=raw)
         args = ("apply", "--cached", "-p1", os.fspath(diff))
         status, _ = repo.git_status(*args, env=env, ok=(0, 1, 128))
@@ -394,12 +322,12 @@ def _warnings(session: Session, branch: Branch, lines: int) -> list[str]:
     found = [
         f"{where} `{title}`: {text}"
         for where, title in _titles(branch)
-        for _, text in checklist.check_title(title)
+        for _, text in titles.check_title(title)
     ]
     for made in branch.commits:
         message = made.commit.message
         subject = message.partition("\n")[0]
-        found += [f"{made.name} `{subject}`: {t}" for _, t in checklist.check_title(subject)]
+        found += [f"{made.name} `{subject}`: {t}" for _, t in titles.check_title(subject)]
         found += message_notes(made.name, message, session.series.strip_trailers)
     if lines > REVIEW_LIMIT:
         found.append(f"{lines} changed lines; upstream wants a person to review all of them")
@@ -421,6 +349,7 @@ def _facts(
     session: Session,
     branch: Branch,
     past: History,
+    *,
     lines: int,
     warnings: tuple[str, ...],
     evidence: tuple[Evidence, ...],

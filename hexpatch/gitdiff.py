@@ -77,6 +77,7 @@ class FileDiff:
 START = b"diff --git "
 GITLINK = 0o160000
 _HUNK = re.compile(rb"@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)", re.DOTALL)
+_WHOLE = re.compile(rb"@@ -0,0 \+1(?:,([1-9]\d*))? @@")
 _INDEX = re.compile(rb"index ([0-9a-f]{4,64})\.\.([0-9a-f]{4,64})(?: (\d{6}))?\Z")
 _TRADITIONAL = re.compile(rb"^(?:@@ -\d|--- .*\n\+\+\+ .*\n@@ -\d|diff --c)", re.MULTILINE)
 _HEADERS = (
@@ -93,7 +94,6 @@ _HEADERS = (
 )
 _NOT_OLD = bytes.maketrans(b"+", b"\0")
 _NOT_NEW = bytes.maketrans(b"-", b"\0")
-_CHUNK = 1 << 14
 _FIRST: Callable[[bytes], bytes] = itemgetter(slice(1))
 _TAIL: Callable[[bytes], bytes] = itemgetter(slice(1, None))
 _PREFIX_HINT = "make it again with `git -c diff.noprefix=false -c diff.mnemonicPrefix=false`"
@@ -158,23 +158,26 @@ class _Section:
         self.stop = stop
         self.name = name
         self.before = before
-        self.lines = data[start:stop].split(b"\n")
-        self.cut = bool(self.lines[-1])  # the last line has no newline
-        if not self.cut:
+        hunks = data.find(b"\n@@ -", start, stop)
+        self.body = stop if hunks < 0 else hunks + 1
+        self.lines = data[start : self.body].split(b"\n")
+        if not self.lines[-1]:
             self.lines.pop()
+        self.cut = data[stop - 1] != 0x0A  # the last line has no newline
         self.label = self.lines[0][len(START) :]
         self.at = 1
+        self.skipped = 0  # lines that were read without being split
         self.kinds = b""
         self.body_end = 0
 
     def fail(self, text: str, at: int | None = None, hint: str | None = None) -> NoReturn:
         """Raise, naming the patch file, the line in it, and the file it changes."""
         number = self.before + self.data.count(b"\n", 0, self.start) + 1
-        number += min(self.at if at is None else at, len(self.lines) - 1)
+        number += min(self.at if at is None else at, len(self.lines) - 1) + self.skipped
         raise HexpatchError(f"{self.name}: line {number}: {shown(self.label)}: {text}", hint)
 
     def line(self, at: int) -> bytes:
-        """A line that is not unfolded yet; nothing behind the last."""
+        """A line before the hunks; nothing behind the last."""
         return self.lines[at] if at < len(self.lines) else b""
 
     def read(self, base: int) -> FileDiff:
@@ -198,7 +201,10 @@ class _Section:
         elif line.startswith((b"Binary files ", b"Files ")) and line.endswith(b" differ"):
             missing = True
             self.at += 1
-        elif line.startswith(b"@@ -"):
+        elif self.body < self.stop and self.at == len(self.lines):
+            whole = self.whole()
+            if whole is not None:
+                hunks.append(whole)
             self.unfold()
             while self.kinds.startswith(b"@", self.at):
                 hunks.append(self.hunk())
@@ -262,7 +268,7 @@ class _Section:
         first, second = self.line(self.at), self.line(self.at + 1)
         if not first.startswith(b"--- "):
             return None
-        if not second.startswith(b"+++ ") or not self.line(self.at + 2).startswith(b"@@ -"):
+        if not second.startswith(b"+++ ") or self.line(self.at + 2) or self.body == self.stop:
             self.fail("a --- line without its +++ line and hunk")
         old = self.side(first[4:], b"a/")
         new = self.side(second[4:], b"b/")
@@ -341,23 +347,40 @@ class _Section:
                 return  # the mail's signature
             self.fail("the hunk has more lines than its @@ line says")
 
-    def unfold(self) -> None:
-        """Split the rest of the section's lines into their first bytes and what follows them.
+    def whole(self) -> Hunk | None:
+        """The hunk of a new file, taken as one text: much quicker. None if it is not as usual."""
+        data, stop = self.data, self.stop
+        eol = data.find(b"\n", self.body, stop)
+        match = _WHOLE.fullmatch(data, self.body, max(eol, self.body))
+        if match is None:
+            return None
+        size = int(match[1] or 1)
+        end = data.find(b"\n", data.rfind(b"\n+", eol, stop) + 1, stop)
+        if not data.count(b"\n+", eol, stop) == data.count(b"\n", eol, end) == size:
+            return None
+        new = data[eol + 2 : end].replace(b"\n+", b"\n").split(b"\n")
+        self.skipped = size + 1
+        self.body = end + 1
+        eof = data.startswith(b"\\ ", end + 1)
+        if eof:
+            self.skipped += 1
+            self.body = data.find(b"\n", end + 1, stop) + 1 or stop
+        return Hunk(0, 0, 1, size, b"", [], new, False, eof, 0, 0, size, 0)
 
-        `kinds` has one byte a line (a newline for an empty line), `lines` keeps the tails; in
-        place and piece by piece, so that a huge file is not held twice.
+    def unfold(self) -> None:
+        """Split what is left into lines: their first bytes in `kinds`, the tails in `lines`.
+
+        An empty line's kind is a newline.
         """
-        lines = self.lines
-        parts = [bytes(self.at)]
-        blank = self.data.find(b"\n\n", self.start, self.stop) >= 0
-        for at in range(self.at, len(lines), _CHUNK):
-            chunk = lines[at : at + _CHUNK]
-            firsts = [x[:1] or b"\n" for x in chunk] if blank else map(_FIRST, chunk)
-            parts.append(b"".join(firsts))
-            lines[at : at + _CHUNK] = map(_TAIL, chunk)
-        self.kinds = b"".join(parts)
+        lines = self.data[self.body : self.stop].split(b"\n")
+        if not lines[-1]:
+            lines.pop()
+        blank = self.data.find(b"\n\n", self.body, self.stop) >= 0 or lines[:1] == [b""]
+        firsts = [x[:1] or b"\n" for x in lines] if blank else map(_FIRST, lines)
+        self.kinds = bytes(len(self.lines)) + b"".join(firsts)
+        self.lines += map(_TAIL, lines)
         # A last line without a newline is no part of a hunk, unless it is the marker.
-        self.body_end = len(lines) - (self.cut and self.kinds[-1:] != b"\\")
+        self.body_end = len(self.lines) - (self.cut and self.kinds[-1:] != b"\\")
 
     def hunk(self) -> Hunk:
         """Read one hunk; its counts must be exact."""

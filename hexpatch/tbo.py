@@ -33,6 +33,7 @@ _DEVICES = re.compile(r"^Testing (\d+) (?:devices|backends)$")
 _SUM = re.compile(r"^((?:" + _ERROR + r")*)  (\d+)/(\d+) tests passed$")
 _STATE = re.compile(r"^  Backend (.+): (OK|FAIL)$")
 _END = re.compile(r"^(\d+)/(\d+) backends passed$")
+_OPEN = re.compile(r"  ([A-Z][A-Z0-9_+]*\(.*\)): ?$")
 _NAMED = re.compile(r"^  ([A-Z][A-Z0-9_+]*)\((.*)\)$")
 _STATUS = {"OK": OK, "FAIL": FAIL, "SUPPORTED": OK}
 
@@ -76,6 +77,7 @@ class Run:
     truncated: bool
     usage: bool
     leftovers: tuple[str, ...]
+    unfinished: str = ""  # the last case, printed without its status
 
 
 class _Reader:
@@ -161,13 +163,15 @@ def parse(data: bytes) -> Run:
     for line in [] if usage else lines:
         reader.line(line.rstrip("\r"))
     reader.close()
+    unfinished = _OPEN.search(lines[-1]) if lines else None
     return Run(
         reader.devices,
         tuple(reader.blocks),
         reader.ok,
         truncated=reader.ok is None and not usage,
         usage=usage,
-        leftovers=tuple(reader.leftovers),
+        leftovers=tuple(t for t in reader.leftovers if unfinished is None or t != lines[-1]),
+        unfinished=unfinished[1] if unfinished else "",
     )
 
 

@@ -191,7 +191,7 @@ def list_cases(program: Program, params: str | None, source: str = "") -> Listin
     out = execute(alone, "", params, jobs=1, timeout=300, mode="support")
     if out.problem or out.died:
         raise HexpatchError(f"listing the cases failed: {out.problem or out.reason}")
-    cases = list(out.blocks[0].cases)
+    cases = list(out.blocks[0].cases)  # in the order they run; those of BLAS are more
     supported = frozenset(c.name for c in cases if c.status == OK)
     plumbing = ""
     if any(b.name == "BLAS" for b in out.run.blocks):
@@ -199,7 +199,7 @@ def list_cases(program: Program, params: str | None, source: str = "") -> Listin
         blas = execute(other, "", params, jobs=1, timeout=300)
         plumbing = _plumbing(blas)
         if not blas.problem and not blas.died:
-            cases += blas.blocks[0].cases
+            cases[:0] = blas.blocks[0].cases
     ops: dict[str, dict[str, None]] = {}
     for case in cases:
         ops.setdefault(case.op, {})[case.name] = None
@@ -319,33 +319,36 @@ class Gatherer:
         return list(names)
 
     def _hunt(self, results: Results, unit: Unit, first: Outcome) -> None:
-        """Run what is left in halves, until each case has its own result or is the culprit."""
+        """Run what is left, and the suspect alone, until each case has a result or is a culprit."""
         left = results.lacking(self._expected(results, unit))
         if not left:
             results.problems.append(f"{unit.op}: {_died(first)}, and no case is known to be left")
             return
         culprits = 0
         runs, ends = HUNT_RUNS, time.monotonic() + self.timeout
-        single = min(self.timeout, max(5.0, self.timeout / 10))
+        together, single = max(5.0, self.timeout / 30), max(5.0, self.timeout / 10)
         queue = [left[at : at + HUNT_CHUNK] for at in range(0, len(left), HUNT_CHUNK)]
         self.say(f"{unit.op} {_died(first)}; looking for the case among {len(left)}")
         while queue and runs > 0 and time.monotonic() < ends:
             chunk = queue.pop(0)
             runs -= 1
-            limit = min(single, max(1.0, ends - time.monotonic()))
+            limit = min(self.timeout, single if len(chunk) == 1 else together)
             out = execute(self.program, ",".join(chunk), self.params, jobs=1, timeout=limit)
             results.take(out.blocks)
             if out.problem:
                 results.problems.append(f"{unit.op}: {out.problem}")
-            if not out.died:
-                continue
             still = results.lacking(chunk)
-            if len(chunk) == 1 and still:
+            if not out.died or not still:
+                continue
+            if len(chunk) == 1:
                 self._blame(results, chunk[0], out, limit)
                 culprits += 1
-            elif still:
-                half = (len(still) + 1) // 2
-                queue[:0] = [part for part in (still[:half], still[half:]) if part]
+                self.say(f"{chunk[0]}: {out.died}")
+                continue
+            suspect = _suspect(chunk, out)
+            first_part = [suspect] if suspect in still else still[: (len(still) + 1) // 2]
+            others = [n for n in still if n not in first_part]
+            queue[:0] = [part for part in (first_part, others) if part]
         rest = results.lacking(self._expected(results, unit))
         rest = [n for n in rest if results.blocks[0].get(n, _NONE).status not in (CRASH, TIMEOUT)]
         if rest:
@@ -376,6 +379,18 @@ class Gatherer:
 
 
 _NONE = CaseResult("", "", "")
+
+
+def _suspect(chunk: Sequence[str], out: Outcome) -> str:
+    """With one worker, cases run in order: the first that was not printed. Only a guess."""
+    printed = [{c.name for c in block.cases} for block in out.blocks]
+    if printed:
+        printed[-1].add(out.run.unfinished)
+    for names in [*printed, set[str]()]:
+        for name in chunk:
+            if name not in names:
+                return name
+    return ""
 
 
 def _died(out: Outcome) -> str:
