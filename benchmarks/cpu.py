@@ -73,7 +73,7 @@ def compare(title: str, contenders: Sequence[Contender], rounds: int = 5) -> Non
 
 
 ENV = {
-    **{k: v for k, v in os.environ.items() if not k.startswith("GIT_")},
+    **{k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "PYTHONDONT"))},
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_AUTHOR_NAME": "bench",

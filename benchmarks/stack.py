@@ -50,10 +50,10 @@ def cut(store: Path, base: str, target: str, count: int) -> list[bytes]:
             pieces.append(
                 head + b"\n" + body if body.endswith(b"\n") else head + b"\n" + body + b"\n"
             )
-    per = max(1, min(11, len(pieces) // count))
-    patches = []
-    for n in range(count):
-        mine = pieces[n::count][:per]
+    per = max(1, min(11, len(pieces) // count))  # as many hunks as real commits have
+    patches: list[bytes] = []
+    for n in range(min(count, len(pieces) // per)):
+        mine = pieces[n * per : (n + 1) * per]
         body = _joined(mine)
         mail = PatchFile(
             "b <b@example.org>", "b", "b@example.org", f"{1700000000 + n} +0000",
@@ -90,7 +90,7 @@ def main() -> None:
     ids = dict(line.rsplit(" ", 1) for line in refs if line)
     base = ids["snapshots/b10068"]
     target = ids["snapshots/b10361"]
-    patches = cut(store, base, target, args.patches + args.patches // 2)
+    patches = cut(store, base, target, 3 * args.patches)
     fill(root, patches)
     fitting = keep_clean(root, patches, args.patches)
     print(
@@ -99,14 +99,19 @@ def main() -> None:
 
     am = work / "am"
     mails = work / "mails"
-    shutil.rmtree(am, ignore_errors=True)
-    shutil.rmtree(mails, ignore_errors=True)
-    mails.mkdir()
+    for folder in (am, mails, work / "raw"):
+        shutil.rmtree(folder, ignore_errors=True)
+    (work / "raw").mkdir()
+    raw = []
     for n, data in enumerate(fitting):
-        (mails / f"{n:04}.patch").write_bytes(data)
-    names = [str(p) for p in sorted(mails.iterdir())]
+        raw.append(work / "raw" / f"{n:04}.patch")
+        raw[-1].write_bytes(data)
     sh("git", f"--git-dir={store}", "worktree", "prune", cwd=root)
     sh("git", f"--git-dir={store}", "worktree", "add", "-q", "--detach", str(am), base, cwd=root)
+    sh("git", "am", "-q", *map(str, raw), cwd=am)
+    sh("git", "format-patch", "-q", "--full-index", "-o", str(mails), f"{base}..HEAD", cwd=am)
+    fitting = [p.read_bytes() for p in sorted(mails.iterdir())]
+    names = [str(p) for p in sorted(mails.iterdir())]
     onto = next(i for n, i in ids.items() if n.endswith(ONTO))
 
     def reset() -> None:

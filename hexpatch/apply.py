@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hexpatch import lockfile, proc, stack, walk, workspace
+from hexpatch import lockfile, oplog, proc, rebase, stack, workspace
 from hexpatch.checkout import Checkout
 from hexpatch.errors import HexpatchError
+from hexpatch.oplog import Step
 from hexpatch.repo import Repo, environment
 from hexpatch.series import Series
 from hexpatch.session import Session
 from hexpatch.sources import Found
 from hexpatch.stack import Applied, Stack
-from hexpatch.tree import Tree
 from hexpatch.walk import Row
+from hexpatch.workspace import FileState
+
+CLONE_BRANCH = "refs/heads/hexpatch-stack"
+CLONE_MARK = "refs/hexpatch/stack"  # what we last put there
 
 
 @dataclass(frozen=True)
@@ -26,7 +32,7 @@ class Result:
     base_name: str
     where: Path
     operation: str | None
-    rows: tuple[Row, ...] = ()
+    rows: Sequence[Row] = ()
 
 
 class DoesNotFit(HexpatchError):
@@ -54,34 +60,54 @@ def run(
 ) -> Result:
     """Apply the series. The same files give the same ids on every machine."""
     session.no_pending()
+    if into is not None and into.resolve() == session.ws.checkout:
+        into = None
     if into is None and not force:
-        session.in_sync()
         session.clean()
-    if onto is not None:
-        return _apply_onto(session, session.upstream.resolve(onto), into, force)
-    made = session.stack
-    before = workspace.durable(session.ws.root)
-    _check_lock(session.series, made, locked)
-    files = session.with_lock(before, session.series, made)
-    keep = _rescue(session) if force and into is None else []
-    if into is None and not force:
+        session.in_sync()
+    rows: list[Row] = []
+    before = files = workspace.durable(session.ws.root)
+    if onto is None:
+        name, made = session.series.base.name, session.stack
+        _check_lock(session.series, made, locked)
+        files = session.with_lock(before, session.series, made)
+    else:
+        found = session.upstream.resolve(onto)
+        name = found.name
+        made, rows = _stack_on(session, found)
+    if into is not None:
+        return _apply_into(session, before, files, Result(made, name, into.resolve(), None, rows))
+    keep = _rescue(session, made) if force else []
+    if not force:
         session.room_for(made.tip)
-    operation = session.step(
-        files, made, before=before, force=force, keep=keep, visible=into is None
-    )
-    where = session.ws.checkout if into is None else checkout_into(session, made.tip, into)
-    return Result(made, session.series.base.name, where, operation)
+    operation = session.step(files, made, before=before, force=force, keep=keep)
+    return Result(made, name, session.ws.checkout, operation, rows)
 
 
-def _rescue(session: Session) -> list[str]:
-    """Keep what --force is about to drop: uncommitted changes and commits, as parents of the op."""
-    keep = []
-    if session.checkout.exists:
-        stash = session.checkout.stash() if session.checkout.dirty() else None
-        head = session.checkout.head()
-        keep = [oid for oid in (stash, head) if oid]
-        if stash:
-            session.say(f"the uncommitted changes are kept as {stash[:12]}")
+def _apply_into(session: Session, before: FileState, files: FileState, result: Result) -> Result:
+    """Another folder gets the stack; the workspace's own refs and checkout stay as they are."""
+    session.store.flush()
+    checkout_into(session, result.stack.tip, result.where)
+    step = Step(session.command, files)
+    operation = oplog.perform(session.ws, session.store, step, before)
+    return dataclasses.replace(result, operation=operation)
+
+
+def _rescue(session: Session, made: Stack) -> list[str]:
+    """Keep what --force is about to drop: commits and uncommitted changes, as parents of the op."""
+    keep: list[str] = []
+    checkout, tip = session.checkout, session.branch_tip()
+    head = checkout.head() if checkout.exists else None
+    for oid in dict.fromkeys(o for o in (tip, head) if o):
+        known = oid in (session.applied_tip(), made.tip, made.base)
+        if not known and (oid == tip or oid == session.stray()):
+            session.say(f"the checkout's commits are kept as {oid[:12]}")
+            keep.append(oid)
+    if checkout.exists:
+        for oid in (checkout.stash() if checkout.dirty() else None, checkout.autostash()):
+            if oid:
+                session.say(f"the uncommitted changes are kept as {oid[:12]}")
+                keep.append(oid)
     return keep
 
 
@@ -96,9 +122,13 @@ def _check_lock(series: Series, made: Stack, locked: bool) -> None:
     names = [p.name for p in lock.patches]
     same = not changed and names == [p.name for p in series.active]
     same = same and lock.base.tree == made.base_tree
-    if same and lock.tree != made.tree:
+    locked_trees = [*((p.name, p.tree) for p in lock.patches), ("the whole stack", lock.tree)]
+    trees = [*((a.name, a.tree) for a in made.patches), ("the whole stack", made.tree)]
+    wrong = [(n, t, new) for (n, t), (_, new) in zip(locked_trees, trees, strict=False) if t != new]
+    if same and wrong:
+        name, told, new = wrong[0]
         raise HexpatchError(
-            f"series.lock says tree {lock.tree}, the same files give {made.tree}",
+            f"series.lock says tree {told} for {name}, the same files give {new}",
             "series.lock was edited, or made by another version: delete it and run again",
         )
     if locked and (not same or lock.tip != made.tip):
@@ -108,10 +138,9 @@ def _check_lock(series: Series, made: Stack, locked: bool) -> None:
         )
 
 
-def _apply_onto(session: Session, onto: Found, into: Path | None, force: bool) -> Result:
-    base = session.base
-    items = walk.items_of(session.series, Tree(session.store, base.tree))
-    fold = walk.start(session.store, session.series, base.commit, onto.commit, items)
+def _stack_on(session: Session, onto: Found) -> tuple[Stack, list[Row]]:
+    """The stack as it would be on another commit; all of it or an error that names what fails."""
+    fold, items = rebase.begin(session, onto)
     parent, rows, applied = onto.commit, [], []
     for item in items:
         row, _ = fold.step(item)
@@ -122,61 +151,66 @@ def _apply_onto(session: Session, onto: Found, into: Path | None, force: bool) -
             applied.append(Applied(item.name, parent, tree))
     if any(not r.fits and r.status not in ("landed", "hold") for r in rows):
         raise DoesNotFit(rows, onto)
-    made = Stack(onto.commit, onto.tree, tuple(applied))
-    before = workspace.durable(session.ws.root)
-    keep = _rescue(session) if force and into is None else []
-    operation = session.step(
-        before, made, before=before, force=force, keep=keep, visible=into is None
-    )
-    where = session.ws.checkout if into is None else checkout_into(session, made.tip, into)
-    return Result(made, onto.name, where, operation, tuple(rows))
+    return Stack(onto.commit, onto.tree, tuple(applied)), rows
 
 
-def checkout_into(session: Session, tip: str, into: Path) -> Path:
+def checkout_into(session: Session, tip: str, into: Path) -> None:
     """The stack in another folder: a new one, a work tree of ours, or a clone of the user's."""
-    into = into.resolve()
     if not into.exists() or (into.is_dir() and not any(into.iterdir())):
         session.repo.git("worktree", "prune")
         session.repo.git("worktree", "add", "-q", "--detach", os.fspath(into), tip)
-        return into
+        return
     target = Checkout(session.repo, into)
-    if target.exists and session.ws.store in _git_dir(into).parents:
+    if target.exists:
+        busy = target.busy()
+        if busy:
+            raise HexpatchError(
+                f"a `git {busy}` is not finished in {into}", f"`git {busy} --abort` there"
+            )
         if target.dirty():
             raise HexpatchError(f"{into} has uncommitted changes", "commit or stash them first")
+        trouble = target.in_the_way(tip)
+        if trouble:
+            raise HexpatchError(f"{into} can't move: {trouble}", "move those files and run again")
         target.move(tip, detach=True, force=False)
-        return into
-    return _into_clone(session, tip, into)
+        return
+    _into_clone(session, tip, into)
 
 
-def _git_dir(folder: Path) -> Path:
-    done = proc.run(["git", "-C", folder, "rev-parse", "--absolute-git-dir"], env=environment())
-    if done.status:
-        raise HexpatchError(
-            f"{into_text(folder)} is not empty and not a git repository",
-            "name an empty folder or a clone of llama.cpp",
-        )
-    return Path(os.fsdecode(done.stdout.rstrip(b"\n")))
-
-
-def into_text(folder: Path) -> str:
-    """A folder for people."""
-    return os.fspath(folder)
-
-
-def _into_clone(session: Session, tip: str, into: Path) -> Path:
-    """Branch `hexpatch-stack` in somebody's clone, checked out only if nothing is in the way."""
-    clone = Repo(_git_dir(into), into)
-    dirty = clone.git("status", "--porcelain", "--untracked-files=no")
-    if dirty:
-        raise HexpatchError(f"{into} has uncommitted changes", "commit or stash them first")
-    clone.git(
-        "fetch",
-        "-q",
-        "--no-tags",
-        "--update-shallow",
-        os.fspath(session.ws.store),
-        f"+{tip}:refs/hexpatch/incoming",
+def _clone_at(folder: Path) -> Repo:
+    done = proc.run(
+        ["git", "-C", folder, "rev-parse", "--absolute-git-dir", "--show-toplevel"],
+        env=environment(),
     )
-    clone.git("checkout", "-q", "-B", "hexpatch-stack", "refs/hexpatch/incoming")
-    clone.git("update-ref", "-d", "refs/hexpatch/incoming")
-    return into
+    found = [Path(os.fsdecode(line)) for line in done.stdout.splitlines()]
+    if done.status or len(found) != 2 or found[1] != folder:
+        raise HexpatchError(
+            f"{folder} is in the way: neither an empty folder nor the top of a git work tree",
+            "name a new folder, or a clone of llama.cpp",
+        )
+    return Repo(found[0], folder)
+
+
+def _into_clone(session: Session, tip: str, into: Path) -> None:
+    """Branch `hexpatch-stack` in somebody's clone, checked out only if nothing is in the way."""
+    if into == session.ws.root or into in session.ws.root.parents:
+        raise HexpatchError(
+            f"{into} holds the series itself", "name a new folder, or a clone of llama.cpp"
+        )
+    clone = _clone_at(into)
+    if clone.git("status", "--porcelain", "--untracked-files=no"):
+        raise HexpatchError(f"{into} has uncommitted changes", "commit or stash them first")
+    there, ours = clone.ref(CLONE_BRANCH), clone.ref(CLONE_MARK)
+    if there not in (None, ours, tip):
+        raise HexpatchError(
+            f"branch hexpatch-stack in {into} has commits of yours",
+            "`git branch -m hexpatch-stack NAME` there keeps them",
+        )
+    store = os.fspath(session.ws.store)
+    clone.git("fetch", "-q", "--no-tags", "--update-shallow", store, f"+{tip}:{CLONE_MARK}")
+    status, _ = clone.git_status("checkout", "-q", "-B", "hexpatch-stack", CLONE_MARK)
+    if status:
+        raise HexpatchError(
+            f"{into} has untracked files where the stack has its own",
+            "move them away and run again",
+        )

@@ -212,7 +212,8 @@ def _since_exports(
     rest = {patch.name for patch in parsed.patches} - covered
     if rest:
         title = "never exported" if found else "the whole series"
-        found.append(between(session, {}, now, title=title, only=rest, private=private))
+        part = between(session, {}, now, title=title, only=rest, private=private)
+        found += [part] if part.entries or not found else []
     return found
 
 

@@ -110,7 +110,7 @@ class Facts:
 def checklist(facts: Facts, template: bytes | None, where: str) -> bytes:
     """checklist.md: facts, boxes for a person, and upstream's template as it is."""
     text = "\n".join([*_facts(facts), "", *_boxes(facts), ""])
-    source = f"upstream's {where}" if template is not None else "upstream's sections, by heart"
+    source = f"upstream's {where}" if template is not None else "the base has no template"
     head = f"\n# The pull request's text: {source}\n\nA person writes it.\n\n"
     return (text + head).encode() + (_OWN_TEMPLATE if template is None else template)
 

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from hexpatch import proc
+from hexpatch import proc, workspace
 from hexpatch.errors import HexpatchError
 from hexpatch.repo import Repo, environment
 
 BRANCH = "refs/heads/stack"
+
+# What git leaves in a work tree's directory while one of its commands is half done.
+_HALF_DONE = {
+    "rebase-merge": "rebase",
+    "rebase-apply": "rebase",
+    "CHERRY_PICK_HEAD": "cherry-pick",
+    "REVERT_HEAD": "revert",
+    "MERGE_HEAD": "merge",
+    "sequencer": "cherry-pick",
+}
+_LEFT_OVER = (*_HALF_DONE, "MERGE_MSG", "MERGE_MODE", "AUTO_MERGE", "SQUASH_MSG")
 
 
 @dataclass(frozen=True)
@@ -25,6 +38,46 @@ class Stage:
     path: bytes
 
 
+@dataclass(frozen=True)
+class Shown:
+    """A file of the work tree beside the index: mode and blob, no blob for a file that goes."""
+
+    path: bytes
+    mode: int
+    oid: str | None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A half-merged patch: index stages, files with conflict marks, the commit that is picked."""
+
+    stages: tuple[Stage, ...]
+    files: tuple[Shown, ...]
+    original: str
+    message: str
+
+    def as_json(self) -> dict[str, Any]:
+        """For the journal."""
+        data = asdict(self)
+        for entry in (*data["stages"], *data["files"]):
+            entry["path"] = os.fsdecode(entry["path"])
+        return data
+
+
+def layout_from(data: dict[str, Any]) -> Layout:
+    """Inverse of Layout.as_json."""
+    stages, files = (
+        [{**entry, "path": os.fsencode(entry["path"])} for entry in data[key]]
+        for key in ("stages", "files")
+    )
+    return Layout(
+        tuple(Stage(**s) for s in stages),
+        tuple(Shown(**f) for f in files),
+        data["original"],
+        data["message"],
+    )
+
+
 class Checkout:
     """A linked work tree at `path`, made on first use."""
 
@@ -35,26 +88,47 @@ class Checkout:
     @property
     def exists(self) -> bool:
         """Is there a work tree of our store?"""
-        return (self.path / ".git").is_file()
+        pointer = self._pointer()
+        return (
+            pointer is not None
+            and pointer.is_dir()
+            and pointer.parent.parent == self.store.git_dir.resolve()
+        )
+
+    def _pointer(self) -> Path | None:
+        """Where the work tree's `.git` file leads."""
+        try:
+            text = (self.path / ".git").read_text("utf-8", "surrogateescape")
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+            return None
+        return Path(text.removeprefix("gitdir:").strip())
+
+    def mend(self) -> None:
+        """Join work tree and store again after the workspace was moved or copied as a whole."""
+        pointer = self._pointer()
+        if pointer is None or self.exists:
+            return
+        ours = self.store.git_dir / "worktrees" / pointer.name
+        if pointer.parts[-3:-1] != ours.parts[-3:-1] or not ours.is_dir():
+            return
+        workspace.write_atomic(ours / "gitdir", os.fsencode(f"{self.path}/.git\n"))
+        workspace.write_atomic(self.path / ".git", os.fsencode(f"gitdir: {ours}\n"))
 
     @property
     def repo(self) -> Repo:
         """git in this work tree."""
-        if not self.exists:
+        pointer = self._pointer()
+        if pointer is None or not self.exists:
             raise HexpatchError(f"there is no checkout at {self.path}", "run `hexpatch apply`")
-        pointer = (self.path / ".git").read_text().removeprefix("gitdir:").strip()
-        return Repo(Path(pointer), self.path)
+        return Repo(pointer, self.path)
 
     def create(self) -> None:
         """Add an empty work tree, its HEAD on branch `stack`."""
-        if (
-            self.exists
-            and Path((self.path / ".git").read_text().removeprefix("gitdir:").strip()).is_dir()
-        ):
+        if self.exists:
             return
-        if self.path.exists() and any(self.path.iterdir()):
-            if self.exists:
-                (self.path / ".git").unlink()
+        if self.path.is_symlink() or (
+            self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir()))
+        ):
             raise HexpatchError(
                 f"{self.path} is in the way: not a checkout of this workspace",
                 f"move {self.path} away and run again",
@@ -70,14 +144,38 @@ class Checkout:
             seed.decode().strip(),
         )
 
+    def remove(self) -> None:
+        """Take the work tree away; the caller has made sure that nobody's work is in it."""
+        if self.path.exists():
+            shutil.rmtree(self.path)
+        self.store.git("worktree", "prune")
+
+    def untouched(self) -> bool:
+        """Is there nothing in it but what was checked out?"""
+        out = self.repo.git("status", "--porcelain", "--ignored", "--untracked-files=normal")
+        return not out and self.busy() is None
+
     def head(self) -> str | None:
         """Commit that is checked out."""
         return self.repo.resolve("HEAD")
 
-    def on_branch(self) -> bool:
-        """Is HEAD on branch `stack` (not detached, not elsewhere)?"""
+    def branch(self) -> str | None:
+        """Full name of the branch that HEAD is on; None when it is detached."""
         status, out = self.repo.git_status("symbolic-ref", "-q", "HEAD", ok=(0, 1, 128))
-        return status == 0 and out.decode().strip() == BRANCH
+        return out.decode().strip() if status == 0 else None
+
+    def busy(self) -> str | None:
+        """The git command that is half done here: HEAD is not yet what it will be."""
+        top = self.repo.git_dir
+        return next((what for name, what in _HALF_DONE.items() if (top / name).exists()), None)
+
+    def autostash(self) -> str | None:
+        """What `git rebase --autostash` has put aside until it ends."""
+        for name in ("rebase-merge", "rebase-apply"):
+            kept = self.repo.git_dir / name / "autostash"
+            if kept.exists():
+                return self.repo.resolve(kept.read_text().strip())
+        return None
 
     def dirty(self) -> list[bytes]:
         """Tracked files with uncommitted changes."""
@@ -118,55 +216,75 @@ class Checkout:
         """Files and index to a commit, then HEAD. With force, whatever a killed run left goes."""
         self.create()
         repo = self.repo
-        _break_stale_lock(repo.git_path("index.lock"))
-        current = repo.resolve("HEAD") if repo.git_path("index").exists() else None
+        index = repo.git_dir / "index"
+        break_stale_locks([index.with_name("index.lock"), index.with_name("HEAD.lock")])
+        current = repo.resolve("HEAD") if index.exists() else None
         if force or current is None:
             repo.git("read-tree", "--reset", "-u", target)
         elif current != target:
             repo.git("read-tree", "-m", "-u", current, target)
-        for name in ("CHERRY_PICK_HEAD", "MERGE_MSG", "AUTO_MERGE"):
-            repo.git_path(name).unlink(missing_ok=True)
+        for name in _LEFT_OVER:
+            left = repo.git_dir / name
+            if left.is_dir():
+                shutil.rmtree(left)
+            else:
+                left.unlink(missing_ok=True)
         if detach:
             repo.git("update-ref", "--no-deref", "HEAD", target)
             repo.git("checkout", "-q", "--detach", ok=(0, 1))
         else:
             repo.git("symbolic-ref", "HEAD", BRANCH)
 
-    def put_conflict(
-        self,
-        stages: Iterable[Stage],
-        files: Iterable[tuple[bytes, int, bytes | None]],
-        original: str,
-        message: str,
-    ) -> None:
-        """Leave a half-merged patch: index stages, marked-up files, and git's cherry-pick state."""
+    def lay_out(self, layout: Layout) -> None:
+        """Leave a half-merged patch the way `git cherry-pick` does, on top of what is there."""
         repo = self.repo
         lines = []
-        for entry in stages:
-            lines.append(b"0 " + b"0" * 40 + b"\t" + entry.path + b"\0" if entry.mode == 0 else b"")
-            if entry.mode:
-                lines.append(
-                    b"%o %s %d\t%s\0" % (entry.mode, entry.oid.encode(), entry.stage, entry.path)
-                )
+        for entry in layout.stages:
+            if entry.mode == 0:
+                lines.append(b"0 " + b"0" * 40 + b"\t" + entry.path + b"\0")
+                continue
+            lines.append(
+                b"%o %s %d\t%s\0" % (entry.mode, entry.oid.encode(), entry.stage, entry.path)
+            )
         repo.git("update-index", "-z", "--index-info", stdin=b"".join(lines))
-        for path, mode, data in files:
-            _write_file(self.path, path, mode, data)
+        for file in layout.files:
+            data = self.store.read(file.oid, "blob") if file.oid else None
+            _write_file(self.path, file.path, file.mode, data)
         repo.git("update-index", "-q", "--refresh", ok=(0, 1))
-        repo.git_path("MERGE_MSG").write_text(message, encoding="utf-8")
-        repo.git("update-ref", "--no-deref", "CHERRY_PICK_HEAD", original)
+        (repo.git_dir / "MERGE_MSG").write_text(layout.message, encoding="utf-8")
+        repo.git("update-ref", "--no-deref", "CHERRY_PICK_HEAD", layout.original)
 
     def staged_tree(self) -> str:
         """Tree of the index."""
         return self.repo.git("write-tree").decode().strip()
 
 
-def _break_stale_lock(lock: Path) -> None:
-    """A killed git leaves index.lock; we hold the workspace, so wait a little, then remove it."""
-    for _ in range(20):
-        if not lock.exists():
-            return
-        time.sleep(0.1)
-    lock.unlink(missing_ok=True)
+def break_stale_locks(locks: Iterable[Path]) -> None:
+    """A killed git leaves *.lock files behind; remove those that no living process has.
+
+    The git that a killed run had started may still be at work: wait for it.
+    """
+    for lock in locks:
+        for _ in range(600):
+            try:
+                age = time.time() - lock.stat().st_mtime
+            except FileNotFoundError:
+                break
+            if age > 0.5 and not _is_open(lock):
+                lock.unlink(missing_ok=True)
+                break
+            time.sleep(0.1)
+
+
+def _is_open(path: Path) -> bool:
+    """Has a process this file open? Where there is no /proc nobody can say: then it has not."""
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        try:
+            if os.readlink(link) == os.fspath(path):  # noqa: PTH115 - Path.readlink is slow here
+                return True
+        except OSError:
+            continue
+    return False
 
 
 def _write_file(top: Path, path: bytes, mode: int, data: bytes | None) -> None:

@@ -20,10 +20,7 @@ def check_path(path: bytes, name: str) -> None:
         return
     why = _bad_path(path)
     if why:
-        hint = None
-        if path.endswith(b"\r"):
-            hint = "the diff has CRLF line ends; get the file again as it was sent"
-        raise HexpatchError(f"{name}: unsafe path {shown(path)}: {why}", hint)
+        raise HexpatchError(f"{name}: unsafe path {shown(path)}: {why}")
 
 
 def _bad_path(path: bytes) -> str | None:

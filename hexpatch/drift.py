@@ -1,15 +1,18 @@
 """What upstream's movement does to the lines of a file: equal blocks of base and onto.
 
-A three-way merge of a hunk whose region lies inside an equal block is a plain splice; that is
-nearly every hunk, so only the rest pays for a real merge.
+A three-way merge of a hunk that lies inside an equal block, between lines that nothing else looks
+like, is a plain splice; that is nearly every hunk, so only the rest pays for a real merge.
 """
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from hexpatch import place
+from hexpatch.objects import EMPTY_BLOB
 from hexpatch.patchfile import parse_diff
 from hexpatch.repo import Repo
 from hexpatch.tree import Entry, Tree
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 Block = tuple[int, int, int]  # first line at the base, first line at onto, number of lines
 
 _MANY_PATHS = 1500
+_FAR = 60  # lines
+_SHORT = 4  # bytes: `}` and the like are not worth counting
 
 
 class Drift:
@@ -38,13 +43,34 @@ class Drift:
         """Where upstream moved a file that is not at its path any more; else the path itself."""
         if self._base == self._onto or tree.get(path) is not None:
             return path
+        return self._renamed().get(path, path)
+
+    def moved_folder(self, path: bytes, tree: Tree) -> tuple[bytes, bytes] | None:
+        """(old, new) of the folder that upstream moved with all it had, where `path` would be."""
+        folder = path
+        while self._base != self._onto and b"/" in folder:
+            folder = folder.rpartition(b"/")[0]
+            inside = folder + b"/"
+            if next(iter(tree.in_the_way(folder)), None) is not None:
+                return None  # it is still there
+            to = Counter(
+                new[: len(new) - len(old) + len(folder)]
+                for old, new in self._renamed().items()
+                if old.startswith(inside) and new.endswith(old[len(folder) :])
+            )
+            best = to.most_common(2)
+            if best and (len(best) == 1 or best[0][1] > best[1][1]):
+                return folder, best[0][0]
+        return None
+
+    def _renamed(self) -> dict[bytes, bytes]:
         if self._renames is None:
             self._renames = {
                 change.path: change.new_path
                 for change in self._repo.raw_diff(self._base, self._onto, renames=True)
-                if change.status == "R"
+                if change.status == "R" and change.old_id != EMPTY_BLOB
             }
-        return self._renames.get(path, path)
+        return self._renames
 
     def splice(self, change: Change, ours: Entry) -> tuple[list[bytes], int] | None:
         """The file after the hunks and their common offset, or None if a real merge is needed."""
@@ -54,10 +80,12 @@ class Drift:
         lines = ours.content.lines
         places = []
         for at, hunk in change.hunks:
-            there = _inside(blocks, at, len(hunk.old), hunk.lead, hunk.trail)
+            there = _inside(blocks, at, len(hunk.old))
             if there is None or not place.fits(lines, there, hunk):
                 return None
             places.append(there)
+        if not _anchored(change, lines, places):
+            return None
         offset = places[0] - change.hunks[0][0]
         return place.splice(lines, [h for _, h in change.hunks], places), offset
 
@@ -92,7 +120,20 @@ class Drift:
 
     def _read_diff(self) -> None:
         paths = self._wanted if len(self._wanted) <= _MANY_PATHS else ()
-        data = self._repo.diff(self._base, self._onto, paths, context=0)
+        # the line diff of git's merges
+        data = self._repo.git(
+            "diff-tree",
+            "-r",
+            "-U0",
+            "--histogram",
+            "--no-indent-heuristic",
+            "--full-index",
+            "--no-renames",
+            self._base,
+            self._onto,
+            "--",
+            *(os.fsdecode(b":(top,literal)" + p) for p in paths),
+        )
         for diff in parse_diff(data, "upstream's diff") if data else ():
             if diff.kind == "modify" and diff.binary is None and not diff.binary_missing:
                 self._blocks[diff.path] = _from_hunks(
@@ -123,20 +164,43 @@ def equal_blocks(one: list[bytes], two: list[bytes]) -> list[Block]:
     return [(0, 0, head), (len(one) - tail, len(two) - tail, tail)]
 
 
-def _inside(blocks: list[Block], at: int, size: int, lead: int, trail: int) -> int | None:
-    """Index at onto of a region that lies in one equal block; None if it does not.
-
-    A changed line may not touch the block's edge, for git calls neighbours a conflict; the edge
-    of the file is no edge.
-    """
+def _inside(blocks: list[Block], at: int, size: int) -> int | None:
+    """Index at onto of a region that lies in one equal block; None if it does not."""
     for one, two, count in blocks:
         if one <= at and at + size <= one + count:
-            if at == one and not lead and (one or two):
-                return None
-            if at + size == one + count and not trail and count < 1 << 50:
-                return None
             return two + at - one
     return None
+
+
+def _anchored(change: Change, lines: list[bytes], places: list[int]) -> bool:
+    """Does each hunk stand between two lines that are equal and unique in all three files?
+
+    Then every line diff pairs these lines, so git's merge puts the hunk there too. Where
+    look-alike blocks leave a doubt, or changes touch each other, git is asked.
+    """
+    assert change.pre is not None
+    before = change.pre.content.lines
+    added = {line for _, h in change.hunks for line in h.new[h.lead : len(h.new) - h.trail]}
+    for (at, hunk), there in zip(change.hunks, places, strict=True):
+        first, last = at + hunk.lead, at + len(hunk.old) - hunk.trail
+        shift = there - at
+        for step, start in ((-1, first - 1), (1, last)):
+            for near in range(_FAR):
+                here = start + step * near
+                if not 0 <= here < len(before) or not 0 <= here + shift < len(lines):
+                    if here < 0 and here + shift < 0 and near == 0:
+                        break  # the hunk begins the file on both sides
+                    return False
+                line = before[here]
+                if lines[here + shift] != line:
+                    return False
+                if len(line) < _SHORT or line in added:
+                    continue
+                if before.count(line) == 1 and lines.count(line) == 1:
+                    break
+            else:
+                return False
+    return True
 
 
 def _shift(block: Block, at: int, grow: int) -> Block:

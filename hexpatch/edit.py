@@ -10,10 +10,11 @@ from pathlib import Path
 from hexpatch import mail, objects, oplog, proc, refresh, seriesedit, stack, walk, workspace
 from hexpatch.drift import Drift
 from hexpatch.errors import HexpatchError, UsageError
+from hexpatch.merge import pick
 from hexpatch.objects import Commit
 from hexpatch.oplog import Step
 from hexpatch.patchfile import PatchFile, parse_patch, render_patch, slug
-from hexpatch.pick import Conflict, Laid, Source, lay, pick
+from hexpatch.pick import Conflict, Laid, Source, lay
 from hexpatch.refresh import Named
 from hexpatch.repo import Repo, environment
 from hexpatch.series import Base, Series, parse
@@ -222,6 +223,9 @@ def new(session: Session, name: str, message: str, everything: bool) -> Edited:
     """The checkout's uncommitted changes as a new patch on top (none: an empty patch)."""
     session.no_pending()
     session.in_sync()
+    session.on_stack()
+    if session.checkout.exists:
+        session.files_applied()
     if name in {p.name for p in session.series.patches}:
         raise UsageError(f"there is a patch named {name} already")
     tree = session.stack.tree
@@ -331,6 +335,8 @@ def take_commits(session: Session) -> Edited:
     """refresh: the commits of the checkout become the files."""
     session.no_pending()
     session.clean()
+    session.on_stack()
+    session.files_applied()
     tip = session.checkout.head() if session.checkout.exists else session.branch_tip()
     base = session.base.commit
     if tip is None:
@@ -351,6 +357,6 @@ def take_commits(session: Session) -> Edited:
             "`hexpatch apply --force` takes the files, `hexpatch undo` goes back",
         )
     named = refresh.recommit(
-        session.store, base, refresh.name_commits(commits, old, session.series)
+        session.store, base, refresh.name_commits(commits, old, session.series, session.repo)
     )
     return _commit(session, session.series, workspace.durable(session.ws.root), named)

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import re
 import shlex
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ from hexpatch.checklist import REVIEW_LIMIT, Evidence, Facts
 from hexpatch.checkout import BRANCH
 from hexpatch.content import Cut, History
 from hexpatch.errors import HexpatchError, UsageError
-from hexpatch.exportdir import TICKED, Files, Folder
+from hexpatch.exportdir import TICKED, Files, Folder, make_mails
 from hexpatch.oplog import Step
 from hexpatch.patchfile import parse_diff
 from hexpatch.prbranch import Branch, Cutter, NothingLeft, message_notes
@@ -68,7 +66,7 @@ def run(
     out: Path | None = None,
     force: bool = False,
 ) -> list[Exported]:
-    """Export these groups (none named: all of them). All or none: what fails changes nothing."""
+    """Export these groups (none named: all). One that fails leaves all of them as they were."""
     session.no_pending()
     session.in_sync()
     groups = _groups(session, names)
@@ -90,7 +88,7 @@ def run(
             errors.append(error)
     if not errors:
         session.store.flush()
-        errors = _refused(session, branches, force)
+        errors = list(_refused(session, branches, force))
     if errors:
         raise _all(errors)
     folder = (out or session.ws.state / "export").absolute()
@@ -117,10 +115,6 @@ def _all(errors: Sequence[HexpatchError]) -> HexpatchError:
 
 def _groups(session: Session, names: Sequence[str]) -> list[Group]:
     known = {group.name: group for group in session.series.groups}
-    if not known:
-        raise HexpatchError(
-            "the series has no groups", "list the patches of a pull request under `groups:`"
-        )
     for name in names:
         if name in known:
             continue
@@ -137,18 +131,16 @@ def _groups(session: Session, names: Sequence[str]) -> list[Group]:
 
 def _check_titles(branch: Branch, force: bool) -> None:
     """The title that upstream will see must have its form; a commit must be finished."""
-    own = [m for m in branch.commits if m.name in branch.group.patches]
+    where, title = _title(branch)
     wrong = [
         f"{where} `{title}`: {text}"
-        for where, title in _titles(branch)
         for severity, text in titles.check_title(title)
-        if severity == "error" and (where != "title" or title)
-    ][:1]
-    for made in own:
-        subject = made.commit.message.partition("\n")[0]
-        why = titles.unfinished(subject)
+        if severity == "error"
+    ]
+    for made in branch.commits:
+        why = titles.unfinished(made.subject) if made.name in branch.group.patches else None
         if why:
-            wrong.append(f"{made.name} `{subject}`: {why}")
+            wrong.append(f"{made.name} `{made.subject}`: {why}")
     if wrong and not force:
         raise HexpatchError(
             "\n".join(f"{branch.group.name}: {line}" for line in dict.fromkeys(wrong)),
@@ -156,53 +148,44 @@ def _check_titles(branch: Branch, force: bool) -> None:
         )
 
 
-def _titles(branch: Branch) -> list[tuple[str, str]]:
+def _title(branch: Branch) -> tuple[str, str]:
     """The pull request's title: the group's, or its first commit's, as GitHub would take it."""
     if branch.group.title:
-        return [("title", branch.group.title)]
+        return "title", branch.group.title
     first = next(m for m in branch.commits if m.name in branch.group.patches)
-    return [(first.name, first.commit.message.partition("\n")[0])]
+    return first.name, first.subject
 
 
-def _refused(session: Session, branches: Sequence[Branch], force: bool) -> list[HexpatchError]:
+def _refused(session: Session, branches: Sequence[Branch], force: bool) -> Iterator[HexpatchError]:
     """Branches that must not be moved: somebody's own, checked out, or in the way of another."""
     heads = session.repo.refs(HEADS)
-    taken = {**heads, **{HEADS + b.group.branch: b.tip for b in branches}}
-    errors = []
+    taken = {*heads, *(HEADS + b.group.branch for b in branches)}
+    listing = session.repo.git("worktree", "list", "--porcelain", "-z").split(b"\0")
     for branch in branches:
-        name, full = branch.group.branch, HEADS + branch.group.branch
+        full = HEADS + branch.group.branch
         there = heads.get(full)
-        if full == BRANCH or not session.repo.valid_branch(name):
-            errors.append(HexpatchError(f"{branch.group.name}: no branch can be named {name}"))
+        name, what = branch.group.name, f"branch {branch.group.branch}"
+        if full == BRANCH or not session.repo.valid_branch(branch.group.branch):
+            yield HexpatchError(f"{name}: no branch can be named {branch.group.branch}")
         for other in taken:
             if other.startswith(full + "/") or full.startswith(other + "/"):
-                short = other.removeprefix(HEADS)
-                errors.append(
-                    HexpatchError(
-                        f"{branch.group.name}: branch {name} can't stand beside branch {short}",
-                        "give the group another `branch:` in series.yaml",
-                    )
+                yield HexpatchError(
+                    f"{name}: {what} can't stand beside branch {other.removeprefix(HEADS)}",
+                    "give the group another `branch:` in series.yaml",
                 )
         if there in (None, branch.tip):
             continue
-        past = content.history(session.repo, branch.group.name)
-        ours = {cut.tip for cut in (*past.versions, past.last) if cut}
-        if there not in ours and not force:
-            errors.append(
-                HexpatchError(
-                    f"{branch.group.name}: branch {name} has other commits than the last export",
-                    "rename it with `git branch -m`, or use --force to overwrite it",
-                )
+        past = content.history(session.repo, name)
+        if not force and there not in {cut.tip for cut in (*past.versions, past.last) if cut}:
+            yield HexpatchError(
+                f"{name}: {what} has other commits than the last export",
+                "rename it with `git branch -m`, or use --force to overwrite it",
             )
-        listing = session.repo.git("worktree", "list", "--porcelain", "-z").split(b"\0")
         if b"branch " + full.encode() in listing:
-            errors.append(
-                HexpatchError(
-                    f"{branch.group.name}: branch {name} is checked out",
-                    "switch to another branch there: `git switch stack`",
-                )
+            yield HexpatchError(
+                f"{name}: {what} is checked out",
+                "switch to another branch there: `git switch stack`",
             )
-    return errors
 
 
 # -- one group's plan -----------------------------------------------------------------------
@@ -236,9 +219,10 @@ def _plan(session: Session, branch: Branch, out: Path) -> _Plan:
         content.ref(group.name, f"v{number}-base"): past.versions[-1].base,
     }
     moved = repo.ref(HEADS + group.branch) != cut.tip or before != past
-    mails, mail_notes = _mails(session, branch)
-    lines = _lines(repo, branch)
-    warnings = (*branch.notes, *_warnings(session, branch, lines), *mail_notes)
+    mails, mail_notes = make_mails(repo, branch)
+    diffs = dict(repo.patches([made.oid for made in branch.commits]))
+    lines = sum(d.added + d.removed for o, diff in diffs.items() for d in parse_diff(diff, o))
+    warnings = (*branch.notes, *_warnings(session, branch, diffs, lines), *mail_notes)
     evidence = checklist.evidence(session.ws.state / "results", _trees(session, branch))
     facts = _facts(session, branch, past, lines=lines, warnings=warnings, evidence=tuple(evidence))
     folder = out / content.escaped(group.name)
@@ -270,46 +254,6 @@ def _next(repo: Repo, past: History, cut: Cut) -> History:
     return History((*past.versions, cut), cut)
 
 
-def _mails(session: Session, branch: Branch) -> tuple[Files, list[str]]:
-    with tempfile.TemporaryDirectory(prefix="hexpatch-") as scratch:
-        paths = session.repo.format_patch(branch.base.commit, branch.tip, Path(scratch, "mails"))
-        notes = prove(session.repo, branch, paths, Path(scratch))
-        return {f"mails/{path.name}": path.read_bytes() for path in paths}, notes
-
-
-def prove(repo: Repo, branch: Branch, mails: Sequence[Path], scratch: Path) -> list[str]:
-    """Take the mails as plain `git am` does, in a scratch index, and compare what comes out."""
-    env = {"GIT_INDEX_FILE": os.fspath(scratch / "index")}
-    repo.git("read-tree", branch.base.tree, env=env)
-    notes = []
-    for made, mail in zip(branch.commits, mails, strict=True):
-        where = f"mails/{mail.name}"
-        repo.git("mailsplit", f"-o{scratch}", "--", os.fspath(mail))
-        text, diff = scratch / "text", scratch / "diff"
-        raw = (scratch / "0001").read_bytes()
-        (scratch / "0001").unlink()
-        info = repo.git("mailinfo", "-u", os.fspath(text), os.fspath(diff), stdin=raw)
-        args = ("apply", "--cached", "-p1", os.fspath(diff))
-        status, _ = repo.git_status(*args, env=env, ok=(0, 1, 128))
-        if status or repo.git("write-tree", env=env).decode().strip() != made.commit.tree:
-            cr = b"\r\n" in mail.read_bytes()
-            notes.append(
-                f"{where}: needs `git am --keep-cr`" if cr else f"{where}: fails in git am"
-            )
-            repo.git("read-tree", made.commit.tree, env=env)
-        subject = re.search(rb"^Subject: (.*)$", info, re.MULTILINE)
-        title = subject[1].decode() if subject else ""
-        body = text.read_bytes().decode().strip("\n")
-        if f"{title}\n\n{body}".rstrip("\n") != made.commit.message.rstrip("\n"):
-            notes.append(f"{where}: plain `git am` changes the message, the branch has it right")
-    return notes
-
-
-def _lines(repo: Repo, branch: Branch) -> int:
-    diffs = repo.patches([made.oid for made in branch.commits])
-    return sum(d.added + d.removed for oid, diff in diffs for d in parse_diff(diff, oid))
-
-
 def _trees(session: Session, branch: Branch) -> list[str]:
     """Trees whose results say something about a branch: its own, and the whole stack's."""
     try:
@@ -318,17 +262,21 @@ def _trees(session: Session, branch: Branch) -> list[str]:
         return [branch.tree]
 
 
-def _warnings(session: Session, branch: Branch, lines: int) -> list[str]:
-    found = [
-        f"{where} `{title}`: {text}"
-        for where, title in _titles(branch)
-        for _, text in titles.check_title(title)
-    ]
+def _warnings(
+    session: Session, branch: Branch, diffs: Mapping[str, bytes], lines: int
+) -> list[str]:
+    where, title = _title(branch)
+    found = [f"{where} `{title}`: {text}" for _, text in titles.check_title(title)]
+    places = {os.fspath(p) for p in (Path.home(), session.ws.root) if len(p.parts) > 2}
     for made in branch.commits:
         message = made.commit.message
-        subject = message.partition("\n")[0]
-        found += [f"{made.name} `{subject}`: {t}" for _, t in titles.check_title(subject)]
+        found += [
+            f"{made.name} `{made.subject}`: {text}" for _, text in titles.check_title(made.subject)
+        ]
         found += message_notes(made.name, message, session.series.strip_trailers)
+        text = diffs[made.oid] + message.encode()
+        held = sorted(place for place in places if os.fsencode(place) in text)
+        found += [f"{made.name}: holds the path {place}" for place in held]
     if lines > REVIEW_LIMIT:
         found.append(f"{lines} changed lines; upstream wants a person to review all of them")
     if not branch.base.real:
@@ -336,12 +284,6 @@ def _warnings(session: Session, branch: Branch, lines: int) -> list[str]:
             f"the base {branch.base.name} stands in for a commit of upstream: "
             "for a pull request, export --onto a real one"
         )
-    home = os.fspath(Path.home())
-    for made in branch.commits:
-        diff = next(d for _, d in session.repo.patches([made.oid]))
-        names = {n for n in (home, os.fspath(session.ws.root)) if n.count("/") > 1}
-        text = diff + made.commit.message.encode()
-        found += [f"{made.name}: holds the path {n}" for n in sorted(names) if n.encode() in text]
     return list(dict.fromkeys(found))
 
 
@@ -373,7 +315,7 @@ def _facts(
         base=f"{branch.base.commit} ({branch.base.name})",
         tip=branch.tip,
         tree=branch.tree,
-        commits=tuple((m.name, m.commit.message.partition("\n")[0]) for m in branch.commits),
+        commits=tuple((m.name, m.subject) for m in branch.commits),
         lines=lines,
         stacked_on=branch.stacked_on,
         evidence=evidence,

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 import shutil
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from hexpatch import workspace
 from hexpatch.errors import HexpatchError
+from hexpatch.prbranch import Branch
+from hexpatch.repo import Repo
 
 MARK = ".hexpatch-export.json"  # names the files of a folder that are ours, with their sums
 TICKED = "checklist.md"  # a person writes into it
@@ -67,15 +73,12 @@ def _merged(folder: Path, files: Files) -> Files:
     present = _read(folder)
     if not present and not folder.exists():
         return _marked(files, {})
-    try:
-        sums = json.loads(present.get(MARK, b""))
-        assert isinstance(sums, dict)
-    except (ValueError, AssertionError):
-        if present:
-            raise HexpatchError(
-                f"{folder} is not an export of this tool", "move it away, or use another --out"
-            ) from None
-        sums = {}
+    sums = _sums(present.get(MARK, b""))
+    if sums is None and present:
+        raise HexpatchError(
+            f"{folder} is not an export of this tool", "move it away, or use another --out"
+        )
+    sums = sums or {}
     kept = {n: d for n, d in present.items() if n not in sums and n not in files and n != MARK}
     made = dict(files)
     known: dict[str, str] = {}
@@ -91,6 +94,14 @@ def _merged(folder: Path, files: Files) -> Files:
     return {**kept, **_marked(made, known)}
 
 
+def _sums(mark: bytes) -> dict[str, str] | None:
+    try:
+        found = json.loads(mark)
+    except ValueError:
+        return None
+    return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else None
+
+
 def _marked(files: Files, known: dict[str, str]) -> Files:
     sums = {name: _sum(data) for name, data in files.items()} | known
     mark = json.dumps(sums, indent=1, sort_keys=True).encode() + b"\n"
@@ -99,3 +110,53 @@ def _marked(files: Files, known: dict[str, str]) -> Files:
 
 def _sum(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+# -- mails -----------------------------------------------------------------------------------
+
+
+def make_mails(repo: Repo, branch: Branch) -> tuple[Files, list[str]]:
+    """The branch as mails, by name in the folder, and what `git am` would make of them."""
+    with tempfile.TemporaryDirectory(prefix="hexpatch-") as scratch:
+        paths = repo.format_patch(branch.base.commit, branch.tip, Path(scratch, "mails"))
+        notes = prove(repo, branch, paths, Path(scratch))
+        return {f"mails/{path.name}": path.read_bytes() for path in paths}, notes
+
+
+def prove(repo: Repo, branch: Branch, mails: Sequence[Path], scratch: Path) -> list[str]:
+    """Take the mails as plain `git am` does, in a scratch index, and compare what comes out."""
+    env = {"GIT_INDEX_FILE": os.fspath(scratch / "index")}
+    repo.git("read-tree", branch.base.tree, env=env)
+    notes = []
+    for made, mail in zip(branch.commits, mails, strict=True):
+        taken, message = _taken(repo, mail, scratch, env)
+        if taken != made.commit.tree:
+            cr = b"\r\n" in mail.read_bytes()
+            notes.append(
+                f"mails/{mail.name}: " + ("needs `git am --keep-cr`" if cr else "fails in `git am`")
+            )
+            repo.git("read-tree", made.commit.tree, env=env)
+        elif message != made.commit.message.rstrip("\n"):
+            notes.append(f"mails/{mail.name}: plain `git am` changes the message")
+    return notes
+
+
+def _taken(repo: Repo, mail: Path, scratch: Path, env: dict[str, str]) -> tuple[str, str]:
+    """Tree and message that one mail gives; no tree where it does not apply, or is not one mail."""
+    split = scratch / "split"
+    shutil.rmtree(split, ignore_errors=True)
+    split.mkdir()
+    repo.git("mailsplit", f"-o{split}", "--", os.fspath(mail))
+    if [p.name for p in split.iterdir()] != ["0001"]:
+        return "", ""
+    raw, text, diff = (split / "0001").read_bytes(), split / "text", split / "diff"
+    info = repo.git("mailinfo", "-u", os.fspath(text), os.fspath(diff), stdin=raw)
+    args = ("apply", "--cached", "-p1", os.fspath(diff))
+    if repo.git_status(*args, env=env, ok=(0, 1, 128))[0]:
+        return "", ""
+    # unchanged blobs of a partial store are not there, and need not be
+    tree = repo.git("write-tree", "--missing-ok", env=env).decode().strip()
+    subject = re.search(rb"^Subject: (.*)$", info, re.MULTILINE)
+    title = subject[1] if subject else b""
+    message = title + b"\n\n" + text.read_bytes().strip(b"\n")
+    return tree, message.decode("utf-8", "replace").rstrip("\n")

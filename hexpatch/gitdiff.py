@@ -4,75 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from itertools import compress
 from operator import itemgetter
 from typing import NoReturn
 
-from hexpatch.binpatch import BadBinary, BinaryHunk, parse_binary
+from hexpatch.binpatch import BadBinary, parse_binary
 from hexpatch.diffpath import QUOTED, bare, check_path, halves, shown, unquote
 from hexpatch.errors import HexpatchError
-
-
-@dataclass(frozen=True, slots=True)
-class Hunk:
-    """One @@ block. Lines come without their newline; context lines are in `old` and `new`."""
-
-    old_start: int
-    old_len: int
-    new_start: int
-    new_len: int
-    section: bytes
-    old: list[bytes]
-    new: list[bytes]
-    old_eof: bool
-    new_eof: bool
-    lead: int
-    trail: int
-    added: int
-    removed: int
-
-
-@dataclass(frozen=True, slots=True)
-class FileDiff:
-    """What a diff does to one file. kind: modify, add, delete, rename, copy.
-
-    A mode is None where the diff does not state it; the mode in an `index` line is the old one,
-    as for git: it never sets a mode. `start` and `end` are the section's range in the diff.
-    """
-
-    kind: str
-    old_path: bytes | None
-    new_path: bytes | None
-    old_mode: int | None
-    new_mode: int | None
-    old_id: str
-    new_id: str
-    similarity: int | None
-    hunks: tuple[Hunk, ...]
-    binary: tuple[BinaryHunk, BinaryHunk | None] | None
-    binary_missing: bool
-    start: int
-    end: int
-
-    @property
-    def path(self) -> bytes:
-        """The path after the change; for a deletion the one before."""
-        path = self.old_path if self.new_path is None else self.new_path
-        assert path is not None
-        return path
-
-    @property
-    def added(self) -> int:
-        """Lines added."""
-        return sum(h.added for h in self.hunks)
-
-    @property
-    def removed(self) -> int:
-        """Lines removed."""
-        return sum(h.removed for h in self.hunks)
-
+from hexpatch.filediff import FileDiff, Hunk
 
 START = b"diff --git "
 GITLINK = 0o160000
@@ -183,6 +123,8 @@ class _Section:
     def read(self, base: int) -> FileDiff:
         """The file's diff; its range counts from `base`."""
         rest = self.lines[0][len(START) :]
+        if rest.endswith(b"\r"):
+            self.fail("the diff has CRLF line ends", hint="get the file again as it was sent")
         if not rest.startswith((b"a/", b'"a/')) or not (b" b/" in rest or b' "b/' in rest):
             self.fail("the paths have no a/ and b/ prefixes", hint=_PREFIX_HINT)
         said = self.head()
@@ -356,7 +298,7 @@ class _Section:
             return None
         size = int(match[1] or 1)
         end = data.find(b"\n", data.rfind(b"\n+", eol, stop) + 1, stop)
-        if not data.count(b"\n+", eol, stop) == data.count(b"\n", eol, end) == size:
+        if end < 0 or not data.count(b"\n+", eol, stop) == data.count(b"\n", eol, end) == size:
             return None
         new = data[eol + 2 : end].replace(b"\n+", b"\n").split(b"\n")
         self.skipped = size + 1
@@ -375,8 +317,7 @@ class _Section:
         lines = self.data[self.body : self.stop].split(b"\n")
         if not lines[-1]:
             lines.pop()
-        blank = self.data.find(b"\n\n", self.body, self.stop) >= 0 or lines[:1] == [b""]
-        firsts = [x[:1] or b"\n" for x in lines] if blank else map(_FIRST, lines)
+        firsts = [x[:1] or b"\n" for x in lines] if b"" in lines else map(_FIRST, lines)
         self.kinds = bytes(len(self.lines)) + b"".join(firsts)
         self.lines += map(_TAIL, lines)
         # A last line without a newline is no part of a hunk, unless it is the marker.
@@ -455,21 +396,22 @@ class _Section:
 
     def ends(self, at: int, part: bytes, old_len: int, new_len: int) -> tuple[bool, bool]:
         """Which sides end without a newline: a marker must stand after a side's last line."""
-        old = new = 0
-        ends = [False, False]
-        before = b""
-        for number in range(len(part)):
-            kind = part[number : number + 1].replace(b"\n", b" ")
-            if kind == b"\\":
-                sides = before in (b"-", b" "), before in (b"+", b" ")
-                bad = (sides[0] and old != old_len) or (sides[1] and new != new_len)
-                if bad or not any(sides) or not self.lines[at + number].startswith(b" "):
-                    self.fail("`\\ No newline at end of file` in the wrong place", at + number)
-                ends = [ends[0] or sides[0], ends[1] or sides[1]]
-            old += kind in (b"-", b" ")
-            new += kind in (b"+", b" ")
-            before = kind
-        return ends[0], ends[1]
+        old = new = False
+        mark = part.find(b"\\")
+        while mark >= 0:
+            kind = part[mark - 1 : mark].replace(b"\n", b" ")
+            seen = mark - part.count(b"\\", 0, mark)
+            bad = kind in (b"", b"\\") or not self.lines[at + mark].startswith(b" ")
+            if kind in (b"-", b" "):
+                old = True
+                bad |= seen - part.count(b"+", 0, mark) != old_len
+            if kind in (b"+", b" "):
+                new = True
+                bad |= seen - part.count(b"-", 0, mark) != new_len
+            if bad:
+                self.fail("`\\ No newline at end of file` in the wrong place", at + mark)
+            mark = part.find(b"\\", mark + 1)
+        return old, new
 
     def bad_hunk(self, start: int, old_len: int, new_len: int) -> NoReturn:
         """Say where a hunk leaves what its @@ line states."""

@@ -9,13 +9,22 @@ from dataclasses import dataclass
 
 from hexpatch import maildate
 from hexpatch.errors import HexpatchError
+from hexpatch.mailfield import (
+    clean_subject,
+    plain_author,
+    plain_subject,
+    split_author,
+    text_of,
+    unfold,
+    written_author,
+    written_subject,
+)
 
 SEPARATOR = b"From " + b"0" * 40 + b" Mon Sep 17 00:00:00 2001\n"
 _HEADER = re.compile(rb"(?:>?From |[!-9;-~]*:)")
 _BREAK = re.compile(rb"^(?:diff -|Index: |---(?: [^ \t\r\n]|[ \t\r]*\n))", re.MULTILINE)
 _DIFF = re.compile(rb"^(?:diff --git |--- .*\n\+\+\+ |@@ -\d)", re.MULTILINE)
 _SIGNATURE = re.compile(rb"(?:\A|(?<=\n))-- \n(?:(?!-- \n).*\n?)*\Z")
-_WORD = re.compile(rb"=\?([^?]+)\?([bBqQ])\?(.*?)\?=", re.DOTALL)
 _CHARSET = re.compile(rb"charset\s*=\s*\"?([^\s\";]+)", re.IGNORECASE)
 _INBODY = re.compile(r"(from|subject|date):[ \t]*", re.IGNORECASE)
 _FROM_LINE = re.compile(r"From .*:\d\d")
@@ -82,7 +91,7 @@ def parse_mail(data: bytes, name: str, scissors: bool = False) -> Mail:
     text = data[at:rest]
     if match is None:
         text = _SIGNATURE.sub(b"", text)
-    message = _text(text, charset)
+    message = text_of(text, charset)
     inner: dict[str, str] = {}
     if b"x-hexpatch-quoted" in fields:
         body = "\n".join(_unquoted(line) for line in message[:-1].split("\n"))
@@ -133,52 +142,6 @@ def _decoded(data: bytes, at: int, fields: dict[bytes, bytes], name: str) -> byt
 
 
 # -- text -----------------------------------------------------------------------------------
-
-
-def _text(raw: bytes, charset: str) -> str:
-    """Bytes as text: by the declared charset, else UTF-8, else (line by line) Latin-1."""
-    if charset and charset.lower() not in ("utf-8", "utf8", "us-ascii"):
-        try:
-            return raw.decode(charset)
-        except (LookupError, ValueError):
-            pass
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return "\n".join(map(_line, raw.split(b"\n")))
-
-
-def _line(raw: bytes) -> str:
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return raw.decode("latin-1")
-
-
-def _unfold(value: bytes, charset: str) -> str:
-    """A header's text, its encoded words decoded. Adjacent ones are joined without the blanks."""
-    if b"=?" not in value:
-        return _text(value, charset)
-    parts: list[tuple[bytes, str]] = []
-    at = 0
-    for word in _WORD.finditer(value):
-        between = value[at : word.start()]
-        if at == 0 or between.strip():
-            parts.append((between, charset))
-        code = word[1].split(b"*")[0].decode("ascii", "replace").lower()
-        try:
-            if word[2] in b"bB":
-                raw = base64.b64decode(word[3] + b"=" * (-len(word[3]) % 4))
-            else:
-                raw = binascii.a2b_qp(word[3], header=True)
-        except ValueError:
-            raw, code = word[0], charset
-        if parts and parts[-1][1] == code and at:
-            raw = parts.pop()[0] + raw  # a character may be cut in two by the words' border
-        parts.append((raw, code))
-        at = word.end()
-    parts.append((value[at:], charset))
-    return "".join(_text(raw, code) for raw, code in parts)
 
 
 def stripspace(text: str) -> str:
@@ -250,74 +213,10 @@ def is_scissors(line: str) -> bool:
 # -- fields ---------------------------------------------------------------------------------
 
 
-def clean_subject(text: str) -> str:
-    """As `git mailinfo -b`: no `Re:`, no `[PATCH ...]`; other tags stay; blanks become single."""
-    at = 0
-    while at < len(text):
-        char = text[at]
-        if char in "rR" and len(text) > at + 3 and text[at + 1 : at + 3].lower() == "e:":
-            text = text[:at] + text[at + 3 :]
-        elif char in " \t:":
-            text = text[:at] + text[at + 1 :]
-        elif char == "[" and "]" in text[at:]:
-            end = text.index("]", at) + 1
-            if "PATCH" in text[at:end]:
-                text = text[:at] + text[end:]
-            else:
-                at = end + (text[end : end + 1] in tuple(_BLANKS))
-        else:
-            break
-    return re.sub(r"[ \t\n\r]+", " ", text).strip(_BLANKS)
-
-
-def split_author(text: str) -> tuple[str, str] | None:
-    """Name and address of a From line; the address alone stands for both."""
-    text = re.sub(r"\s+", " ", _unquote_pairs(text)).strip()
-    at = text.find("@")
-    if at < 0:
-        match = re.match(r"([^<]*)<([^>]*)>", text)
-        if match is None:
-            return None
-        name, email = match[1].strip(), match[2]
-        return name or email, email
-    start = max(text.rfind(" ", 0, at), text.rfind("<", 0, at)) + 1
-    stop = re.compile(r"[ >]|\Z").search(text, at)
-    assert stop is not None
-    email = text[start : stop.start()]
-    head = text[:start].removesuffix("<")
-    name = re.sub(" +", " ", head + " " + text[stop.end() :]).strip()
-    if name.startswith("(") and name.endswith(")"):
-        name = name[1:-1]
-    if not name or any(c in "@<>" for c in name):
-        name = email
-    return name, email
-
-
-def _unquote_pairs(text: str) -> str:
-    """Take RFC 822 quotes away; in quotes and comments a backslash makes a character plain."""
-    out = ""
-    at = 0
-    quoted = False
-    depth = 0
-    while at < len(text):
-        char = text[at]
-        if char == "\\" and (quoted or depth) and at + 1 < len(text):
-            at += 1
-            out += text[at]
-        elif char == '"' and not depth:
-            quoted = not quoted
-        else:
-            if not quoted:
-                depth = max(depth + (char == "(") - (char == ")"), 0)
-            out += char
-        at += 1
-    return out
-
-
 def _author(
     inner: str | None, fields: dict[bytes, bytes], charset: str, name: str
 ) -> tuple[str, str]:
-    text = _unfold(fields[b"from"], charset) if inner is None else _unfold(inner.encode(), "")
+    text = unfold(fields[b"from"], charset) if inner is None else unfold(inner.encode(), "")
     author = split_author(text)
     if author is None:
         raise HexpatchError(f"{name}: the From header has no address: {text!r}")
@@ -334,7 +233,7 @@ def _date(inner: str | None, fields: dict[bytes, bytes], name: str) -> str:
     if text is None:
         if b"date" not in fields:
             raise HexpatchError(f"{name}: no Date header")
-        text = _text(fields[b"date"], "")
+        text = text_of(fields[b"date"], "")
     date = maildate.parse_date(text)
     if date is None:
         raise HexpatchError(f"{name}: unreadable date: {text!r}")
@@ -346,10 +245,10 @@ def _date(inner: str | None, fields: dict[bytes, bytes], name: str) -> str:
 
 def _subject(inner: str | None, fields: dict[bytes, bytes], charset: str, name: str) -> str:
     if inner is not None:
-        return clean_subject(_unfold(inner.encode(), ""))
+        return clean_subject(unfold(inner.encode(), ""))
     if b"subject" not in fields:
         raise HexpatchError(f"{name}: no Subject header")
-    subject = clean_subject(_unfold(fields[b"subject"], charset))
+    subject = clean_subject(unfold(fields[b"subject"], charset))
     exact = _exact(fields, b"x-hexpatch-subject")
     return exact if exact is not None and plain_subject(exact) == subject else subject
 
@@ -364,9 +263,6 @@ def _exact(fields: dict[bytes, bytes], key: bytes) -> str | None:
 
 # -- writing --------------------------------------------------------------------------------
 
-_SPECIAL = re.compile(r'[()<>\[\]:;@,."\\]')
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-
 
 def render_mail(
     author: tuple[str, str], date: str, subject: str, body: str, glued: bool
@@ -379,8 +275,8 @@ def render_mail(
     lines that end a message or count as headers have a `>` before them).
     """
     name, email = author
-    fields = [("From", _written_author(name, email)[0]), ("Date", maildate.mail_date(date))]
-    fields.append(("Subject", _written_subject(subject)))
+    fields = [("From", written_author(name, email)[0]), ("Date", maildate.mail_date(date))]
+    fields.append(("Subject", written_subject(subject)))
     if not f"{name}{email}{subject}{body}".isascii():
         fields.append(("MIME-Version", "1.0"))
         fields.append(("Content-Type", "text/plain; charset=UTF-8"))
@@ -418,75 +314,3 @@ def _unquoted(line: str) -> str:
 def _packed(text: str) -> str:
     packed = base64.b64encode(text.encode()).decode()
     return "\n ".join(packed[at : at + 72] for at in range(0, len(packed), 72))
-
-
-def plain_subject(subject: str) -> str:
-    """What the Subject line alone gives back of a subject."""
-    return clean_subject(f"[PATCH] {subject}")
-
-
-def plain_author(name: str, email: str) -> tuple[str, str] | None:
-    """What the From line alone gives back of an author."""
-    return split_author(_written_author(name, email)[1])
-
-
-def _must_encode(text: str) -> bool:
-    return not text.isascii() or "=?" in text or _CONTROL.search(text) is not None
-
-
-def _written_subject(subject: str) -> str:
-    if _must_encode(subject):
-        return "[PATCH] " + _encoded(subject, len("Subject: [PATCH] "), address=False)
-    return _wrapped(f"[PATCH] {subject}", len("Subject: "))
-
-
-def _written_author(name: str, email: str) -> tuple[str, str]:
-    """A From line's value as written, and as it reads when its encoded words are decoded."""
-    email = re.sub(r"[\s<>\x00-\x1f\x7f]", "_", email)
-    width = 78
-    read = name
-    if _must_encode(name):
-        text = _encoded(name, len("From: "), address=True)
-        width = 76
-    else:
-        if _SPECIAL.search(name):
-            read = '"' + re.sub(r'(["\\])', r"\\\1", name) + '"'
-        text = _wrapped(read, len("From: "))
-    last = len(text) - text.rfind("\n") - 1 if "\n" in text else len("From: ") + len(text)
-    fold = "\n" if width < last + len(email) + 3 else ""
-    return f"{text}{fold} <{email}>", f"{read} <{email}>"
-
-
-def _wrapped(text: str, used: int) -> str:
-    """Folded at blanks to git's 78 columns; `used` are taken on the first line."""
-    out = ""
-    column = used
-    for word in text.split():
-        if not out:
-            out = word
-            column += len(word)
-        elif column + 1 + len(word) > 78:
-            out += "\n " + word
-            column = 1 + len(word)
-        else:
-            out += " " + word
-            column += 1 + len(word)
-    return out
-
-
-def _encoded(text: str, used: int, address: bool) -> str:
-    """Encoded words as git writes them: Q, UTF-8, at most 76 columns, whole characters."""
-    out = "=?UTF-8?q?"
-    column = used + 10
-    for char in text:
-        plain = char.isascii() and (char.isalnum() if address else char.isprintable())
-        if (plain and char not in " =?_") or char in "!*+-/":
-            code = char
-        else:
-            code = "".join(f"={byte:02X}" for byte in char.encode())
-        if column + len(code) + 2 > 76:
-            out += "?=\n =?UTF-8?q?"
-            column = 11
-        out += code
-        column += len(code)
-    return out + "?="

@@ -10,8 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hexpatch import place
-from hexpatch.pick import Change, Laid, core
+from hexpatch.merge import core
+from hexpatch.pick import Change, Laid
 from hexpatch.repo import NULL, Repo
+from hexpatch.textmerge import merge_text
 from hexpatch.tree import Store, Tree
 
 # history beyond this is not walked: the tip alone is judged then
@@ -143,7 +145,7 @@ def lacks_change(lines: list[bytes] | None, change: Change) -> bool:
 
 
 def _follow(store: Store, item: Laid, steps: Iterable[_Step]) -> Landing | None:
-    changes = {c.old_path or c.path: c for c in item.changes if not c.copy and not c.moved}
+    changes = {c.old_path or c.path: c for c in item.changes if not c.moved}
     if len(changes) != len(item.changes):
         return None
     have: set[bytes] = set()
@@ -190,7 +192,7 @@ def _squashed(store: Store, members: Sequence[Laid], steps: Sequence[_Step]) -> 
     span: dict[bytes, tuple[Change, Change]] = {}
     for item in members:
         for change in item.changes:
-            if change.moved or change.copy:
+            if change.moved:
                 return []
             path = change.path
             first = span[path][0] if path in span else change
@@ -214,9 +216,7 @@ def _net(store: Store, oid: str, first: Change, last: Change) -> bool:
         return True
     if first.pre is None or first.pre.content.binary():
         return False
-    merged, conflicts = store.repo.merge_file(
-        first.pre.content.data, data, last.post.content.data, ("a", "b", "c")
-    )
+    merged, conflicts = merge_text(store.repo, first.pre.content.data, data, last.post.content.data)
     return not conflicts and merged == data
 
 

@@ -6,20 +6,22 @@ and the refs before and after; its parents keep every object of both states aliv
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from hexpatch import objects, workspace
-from hexpatch.checkout import BRANCH, Checkout
+from hexpatch.checkout import BRANCH, Checkout, Layout, break_stale_locks, layout_from
 from hexpatch.errors import HexpatchError
 from hexpatch.objects import EXECUTABLE, FILE, Commit
 from hexpatch.repo import Repo
 from hexpatch.tree import Entry, Store, Tree
-from hexpatch.workspace import FileState, Workspace
+from hexpatch.workspace import FileState, Move, Workspace
 
 OPS = "refs/hexpatch/ops"
 BASE = "refs/hexpatch/base"
@@ -69,16 +71,18 @@ class Step:
     checkout: str | None = None  # commit the checkout goes to
     detach: bool = False
     force: bool = False
+    remove_checkout: bool = False
     pending: dict[str, Any] | None = None  # a waiting rebase after this step
+    layout: Layout | None = None  # its half-merged patch
     undoes: str | None = None
-    keep: tuple[str, ...] = ()  # more commits to keep alive
+    keep: tuple[str, ...] = ()  # more commits to keep alive: enough to make it an operation
 
 
 def perform(ws: Workspace, store: Store, step: Step, before: FileState | None = None) -> str | None:
     """Record and carry out a step. Returns the operation's id, None if nothing would change.
 
     Order: objects, the record, staged files, the journal (from here on the new state wins, a
-    killed run is completed by the next command), files, refs, checkout.
+    killed run is completed by the next command), files, checkout, refs.
     """
     repo = store.repo
     old = workspace.durable(ws.root) if before is None else before
@@ -89,7 +93,7 @@ def perform(ws: Workspace, store: Store, step: Step, before: FileState | None = 
             refs_after.pop(name, None)
         else:
             refs_after[name] = oid
-    changes = old != step.files or refs_before != refs_after
+    changes = old != step.files or refs_before != refs_after or bool(step.undoes or step.keep)
     waiting = workspace.read_json(ws.pending)
     if not changes and step.pending == waiting and step.checkout is None:
         return None
@@ -100,26 +104,46 @@ def perform(ws: Workspace, store: Store, step: Step, before: FileState | None = 
     journal = {
         "op": op,
         "command": step.command,
-        "moves": moves,
+        "moves": [asdict(move) for move in moves],
         "refs": {n: o for n, o in step.refs.items() if refs_before.get(n) != o},
         "checkout": step.checkout,
         "detach": step.detach,
+        "remove_checkout": step.remove_checkout,
         "pending": step.pending,
+        "layout": step.layout.as_json() if step.layout else None,
     }
-    workspace.write_json(ws.journal, journal)
-    _carry_out(ws, repo, journal, force=step.force)
+    with _uninterrupted():
+        workspace.write_json(ws.journal, journal)
+        _carry_out(ws, repo, journal, force=step.force)
     return op
 
 
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits until the step is whole; programs started meanwhile don't get it either."""
+    held = signal.pthread_sigmask(
+        signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    )
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+
+
 def _carry_out(ws: Workspace, repo: Repo, journal: dict[str, Any], *, force: bool) -> None:
-    workspace.replay_files(ws, [(p, n) for p, n in journal["moves"]])
+    """Do what the journal says; doing it twice is doing it once."""
+    workspace.replay_files(ws, _moves(journal))
     if journal["pending"] is None:
         ws.pending.unlink(missing_ok=True)
     else:
         workspace.write_json(ws.pending, journal["pending"])
+    checkout = Checkout(repo, ws.checkout)
     if journal["checkout"]:
-        checkout = Checkout(repo, ws.checkout)
         checkout.move(journal["checkout"], detach=journal["detach"], force=force)
+    if journal["layout"]:
+        checkout.lay_out(layout_from(journal["layout"]))
+    if journal["remove_checkout"]:
+        checkout.remove()
     refs = dict(journal["refs"])
     if journal["op"]:
         refs[OPS] = journal["op"]
@@ -128,13 +152,43 @@ def _carry_out(ws: Workspace, repo: Repo, journal: dict[str, Any], *, force: boo
     ws.journal.unlink(missing_ok=True)
 
 
-def recover(ws: Workspace, repo: Repo) -> str | None:
-    """Finish what a killed run had begun; returns its command line, None if there was none."""
+def _moves(journal: dict[str, Any]) -> list[Move]:
+    return [Move(**move) for move in journal["moves"]]
+
+
+def recover(ws: Workspace, repo: Repo) -> list[str]:
+    """Finish what a killed run had begun; returns what to tell about it."""
     journal = workspace.read_json(ws.journal)
     if journal is None:
-        return None
-    _carry_out(ws, repo, journal, force=True)
-    return str(journal["command"])
+        return []
+    said = [
+        f"{copy.relative_to(ws.state).relative_to('rescued')} was edited after a run was killed; "
+        f"your version is kept as {copy}"
+        for copy in workspace.rescue_edits(ws, _moves(journal))
+    ]
+    stale = [p for p in repo.git_dir.glob("*.lock") if p.name != "config.lock"]
+    break_stale_locks([*stale, *(repo.git_dir / "refs").rglob("*.lock")])
+    with _uninterrupted():
+        if _whole(repo, journal):
+            _carry_out(ws, repo, journal, force=True)
+            return [*said, f"completed `{journal['command']}`, which had been killed"]
+        workspace.replay_files(ws, _moves(journal))
+        ws.pending.unlink(missing_ok=True)
+        ws.journal.unlink(missing_ok=True)
+    return [
+        *said,
+        f"`{journal['command']}` had been killed, and the commits it had made are gone; "
+        "the files are whole: `hexpatch apply` makes the commits again",
+    ]
+
+
+def _whole(repo: Repo, journal: dict[str, Any]) -> bool:
+    """Are all objects there that the journal names?"""
+    wanted = {journal["op"], journal["checkout"], *journal["refs"].values()} - {None}
+    if journal["layout"]:
+        layout = layout_from(journal["layout"])
+        wanted |= {s.oid for s in layout.stages if s.oid} | {f.oid for f in layout.files if f.oid}
+    return repo.existing(wanted) == wanted
 
 
 def _record(
@@ -144,7 +198,7 @@ def _record(
     for side, files in (("before", old), ("after", step.files)):
         for path, (data, executable) in files.items():
             mode = EXECUTABLE if executable else FILE
-            tree.put(f"{side}/{path}".encode(), Entry(mode, store.from_data(data)))
+            tree.put(os.fsencode(f"{side}/{path}"), Entry(mode, store.from_data(data)))
     refs = json.dumps({"before": before, "after": after}, indent=1, sort_keys=True).encode()
     tree.put(b"refs.json", Entry(FILE, store.from_data(refs + b"\n")))
     previous = store.repo.ref(OPS)
@@ -221,6 +275,6 @@ def files_of(store: Store, op: Operation, side: str) -> FileState:
     """The series' files as an operation recorded them, `before` or `after` it."""
     tree = Tree(store, store.repo.tree_of(op.oid))
     return {
-        path[len(side) + 1 :].decode(): (entry.content.data, entry.mode == EXECUTABLE)
+        os.fsdecode(path[len(side) + 1 :]): (entry.content.data, entry.mode == EXECUTABLE)
         for path, entry in tree.files(side.encode())
     }

@@ -12,11 +12,10 @@ from hexpatch import header
 from hexpatch.binpatch import BadBinary, BinaryHunk, apply_delta
 from hexpatch.diffpath import check_path, quote, shown
 from hexpatch.errors import HexpatchError
+from hexpatch.filediff import FileDiff, Hunk
 from hexpatch.gitdiff import (
     GITLINK,
     START,
-    FileDiff,
-    Hunk,
     first_section,
     parse_diff,
     parse_sections,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from hexpatch.patchfile import Hunk
 
@@ -54,49 +55,64 @@ def stated(hunk: Hunk) -> int:
     return hunk.old_start - 1 if hunk.old_len else hunk.old_start
 
 
-def find(lines: list[bytes], block: list[bytes]) -> list[int]:
-    """Indices at which a block of lines stands, at most three."""
+def standing(lines: list[bytes], block: list[bytes]) -> Iterator[int]:
+    """Indices at which a block of lines stands, ascending; an empty block stands nowhere."""
+    if not block:
+        return
     key = max(range(len(block)), key=lambda i: len(block[i]))
-    found: list[int] = []
     at = key
     try:
-        while len(found) < 3:
+        while True:
             at = lines.index(block[key], at)
             if lines[at - key : at - key + len(block)] == block:
-                found.append(at - key)
+                yield at - key
             at += 1
     except ValueError:
-        pass
-    return found
+        return
 
 
-def place(lines: list[bytes], hunks: Sequence[Hunk]) -> list[int] | Misfit:
+def find(lines: list[bytes], block: list[bytes]) -> list[int]:
+    """Indices at which a block of lines stands, at most three."""
+    return list(islice(standing(lines, block), 3))
+
+
+def find_hunk(lines: list[bytes], hunk: Hunk) -> list[int]:
+    """Indices at which a hunk fits, at most three."""
+    return list(islice((p for p in standing(lines, hunk.old) if fits(lines, p, hunk)), 3))
+
+
+def place(
+    lines: list[bytes], hunks: Sequence[Hunk], origin: Callable[[], bool | None] = lambda: None
+) -> list[int] | Misfit:
     """Index of every hunk in the split lines.
 
-    The stated line wins. Else the hunk must fit at exactly one other line, or at the one line
-    that all uniquely placed hunks of the file agree on by their offset.
+    The stated line wins, unless the file is known to be another than the patch was made from
+    (`origin` says False; None: not known) and the hunk fits elsewhere too. Else the hunk must fit
+    at exactly one other line, or at the one line that all uniquely placed hunks of the file agree
+    on by their offset. A hunk without old lines needs the very file (`origin` says True).
     """
     at: list[int | None] = []
     several: list[tuple[int, list[int]]] = []
     offsets: set[int] = set()
     for number, hunk in enumerate(hunks):
         want = stated(hunk)
-        if fits(lines, want, hunk):
-            if not hunk.old and lines != [b""]:
+        if not hunk.old:
+            if not fits(lines, want, hunk) or (lines != [b""] and not origin()):
                 return Misfit("bare", hunk)
             at.append(want)
             continue
-        if not hunk.old:
-            return Misfit("bare", hunk)
-        found = [p for p in find(lines, hunk.old) if fits(lines, p, hunk)]
-        if not found:
+        found = find_hunk(lines, hunk)
+        if fits(lines, want, hunk) and (len(found) == 1 or origin() is not False):
+            at.append(want)
+            offsets.add(0)
+        elif not found:
             return Misfit("hunk", hunk)
-        if len(found) > 1:
+        elif len(found) > 1:
             several.append((number, found))
             at.append(None)
-            continue
-        offsets.add(found[0] - want)
-        at.append(found[0])
+        else:
+            offsets.add(found[0] - want)
+            at.append(found[0])
     for number, found in several:
         want = stated(hunks[number])
         agreed = want + next(iter(offsets)) if len(offsets) == 1 else None

@@ -80,6 +80,11 @@ class Made:
     oid: str
     commit: Commit
 
+    @property
+    def subject(self) -> str:
+        """Its title."""
+        return self.commit.message.partition("\n")[0]
+
 
 @dataclass(frozen=True)
 class Branch:

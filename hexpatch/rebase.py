@@ -10,10 +10,11 @@ from typing import Any
 from hexpatch import objects, oplog, refresh, resolutions, seriesedit, stack, walk, workspace
 from hexpatch.checkout import Stage
 from hexpatch.errors import HexpatchError
+from hexpatch.merge import Picked
 from hexpatch.objects import Commit
 from hexpatch.oplog import Step
 from hexpatch.patchfile import parse_patch
-from hexpatch.pick import Change, Conflict, Laid, Picked, text
+from hexpatch.pick import Change, Conflict, Laid, text
 from hexpatch.refresh import Named
 from hexpatch.repo import Repo
 from hexpatch.series import Base, Series, parse
@@ -173,10 +174,9 @@ def _lay_out(session: Session, item: Item, picked: Picked, pending: dict[str, An
 def _clean_stage(
     change: Change, stages: list[Stage], files: list[tuple[bytes, int, bytes | None]]
 ) -> None:
-    gone = change.post is None or (change.moved and not change.copy)
-    if gone and change.old_path is not None:
-        stages.append(Stage(0, "", 0, change.old_path))
-        files.append((change.old_path, 0, None))
+    if change.gone is not None:
+        stages.append(Stage(0, "", 0, change.gone))
+        files.append((change.gone, 0, None))
     if change.post is not None:
         entry = change.post
         stages.append(Stage(entry.mode, entry.content.oid, 0, change.path))

@@ -14,7 +14,7 @@ from hexpatch import objects, seriesedit, seriesorder
 from hexpatch.errors import HexpatchError
 from hexpatch.objects import EXECUTABLE, FILE, Commit
 from hexpatch.patchfile import PatchFile, parse_diff, parse_patch, render_patch, slug
-from hexpatch.pick import Laid, Source, lay, text
+from hexpatch.pick import Laid, Source, lay, text, write
 from hexpatch.repo import NULL, RawChange, Repo
 from hexpatch.series import Base, Patch, Series
 from hexpatch.tree import Store, Tree
@@ -198,12 +198,7 @@ def _kept(
     laid = lay(trial, Source(item.name, patch, owned))
     if isinstance(laid, list) or trial.write() != commit.tree:
         return None
-    for change in laid.changes:
-        if change.old_path and not change.copy and (change.post is None or change.moved):
-            tree.remove(change.old_path)
-    for change in laid.changes:
-        if change.post is not None:
-            tree.put(change.path, change.post)
+    write(tree, laid.changes)
     return laid
 
 

@@ -177,7 +177,8 @@ class Repo:
         if len(fields) != 3 or not fields[2].isdigit():
             return None
         size = int(fields[2])
-        data = self._batch.stdout.read(size + 1)[:-1]
+        data = self._batch.stdout.read(size)
+        self._batch.stdout.read(1)
         return fields[0].decode(), fields[1].decode(), data
 
     def read(self, oid: str, kind: str) -> bytes:
@@ -194,7 +195,7 @@ class Repo:
         return found[2]
 
     def has(self, oid: str) -> bool:
-        """Is the object in the store, without asking a remote for it?"""
+        """Is the object in the store? A partial clone's remote may be asked for it."""
         status, _ = self.git_status("cat-file", "-e", oid, ok=(0, 1, 128))
         return status == 0
 
@@ -270,7 +271,7 @@ class Repo:
         """Refs below a prefix: full name -> id."""
         out = self.git("for-each-ref", "--format=%(refname) %(objectname)", prefix)
         pairs = (line.split(" ") for line in out.decode().splitlines())
-        return {name: oid for name, oid in pairs}
+        return {pair[0]: pair[1] for pair in pairs}
 
     def ref(self, name: str) -> str | None:
         """The id a full ref name holds."""
@@ -315,6 +316,27 @@ class Repo:
         args.append("-M" if renames else "--no-renames")
         return list(_raw(self.git(*args, old, new).split(b"\0")))
 
+    def raw_changes(self, commits: Sequence[str]) -> list[list[RawChange]]:
+        """What each commit changes against its first parent, in one process."""
+        if not commits:
+            return []
+        args = ["diff-tree", "--stdin", "-r", "-z", "--raw", "--no-abbrev", "--no-renames"]
+        args += ["-m", "--first-parent", "--root", "--always"]
+        out = self.git(*args, stdin="\n".join(commits).encode() + b"\n")
+        found: list[list[RawChange]] = []
+        block: list[bytes] = []
+        for field in out.split(b"\0"):
+            if len(field) == 40 and field not in (b"",) and len(block) % 2 == 0 and _hex(field):
+                if found:
+                    found[-1] = list(_raw(block))
+                found.append([])
+                block = []
+            else:
+                block.append(field)
+        if found:
+            found[-1] = list(_raw(block))
+        return found
+
     def diff(self, old: str, new: str, paths: Sequence[bytes] = (), context: int = 3) -> bytes:
         """Patch text between two trees: full ids, binary payload, no rename guessing."""
         args = ["diff-tree", "-r", "-p", f"-U{context}", "--full-index", "--binary"]
@@ -328,26 +350,25 @@ class Repo:
         args = ["diff-tree", "--stdin", "-r", "-p", "-m", "--first-parent", "--root"]
         args += ["--full-index", "--binary", "-M", *extra]
         out = self.git(*args, stdin="\n".join(commits).encode() + b"\n")
-        marks = []
-        at = 0
+        marks: list[int] = []
+        start = 0
         for oid in commits:
             # no diff line is 40 hex digits alone: text has a prefix, base85 another length
             mark = oid.encode() + b"\n"
-            if not out.startswith(mark, at):
-                at = out.find(b"\n" + mark, at) + 1
-            if at <= 0 and not out.startswith(mark):
+            found = start if out.startswith(mark, start) else out.find(b"\n" + mark, start) + 1
+            if found or out.startswith(mark):
+                marks.append(found)
+                start = found
+            else:
                 marks.append(-1)
-                at = 0
-                continue
-            marks.append(at)
         bounds = [m for m in marks if m >= 0] + [len(out)]
         step = 0
-        for oid, mark in zip(commits, marks, strict=True):
-            if mark < 0:
+        for oid, at in zip(commits, marks, strict=True):
+            if at < 0:
                 yield oid, b""
                 continue
             step += 1
-            yield oid, out[mark + 41 : bounds[step]]
+            yield oid, out[at + 41 : bounds[step]]
 
     def last_change(self, base: str, tip: str, path: bytes) -> tuple[str, str] | None:
         """(id, subject) of the newest upstream commit in base..tip that touches a path."""
@@ -422,6 +443,10 @@ class Repo:
         out = self.git("rev-parse", "--git-path", name).decode().rstrip("\n")
         path = Path(out)
         return path if path.is_absolute() else (self.work_tree or Path.cwd()) / path
+
+
+def _hex(field: bytes) -> bool:
+    return not field.strip(b"0123456789abcdef")
 
 
 def _raw(fields: list[bytes]) -> Iterator[RawChange]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hexpatch import lockfile, oplog, series, stack, workspace
 from hexpatch.checkout import BRANCH, Checkout
-from hexpatch.errors import HexpatchError, MissingObject
+from hexpatch.errors import HexpatchError
 from hexpatch.objects import EXECUTABLE, FILE
 from hexpatch.oplog import BASE, TIP, Step
 from hexpatch.patchfile import parse_patch
@@ -75,7 +75,9 @@ class Session:
     @cached_property
     def checkout(self) -> Checkout:
         """The workspace's own working tree."""
-        return Checkout(self.repo, self.ws.checkout)
+        made = Checkout(self.repo, self.ws.checkout)
+        made.mend()
+        return made
 
     def close(self) -> None:
         """End helper processes."""
@@ -110,9 +112,15 @@ class Session:
             )
 
     def clean(self) -> None:
-        """Refuse to overwrite uncommitted work in the checkout."""
+        """Refuse to overwrite uncommitted work in the checkout, or to cut into a `git rebase`."""
         if not self.checkout.exists:
             return
+        busy = self.checkout.busy()
+        if busy:
+            raise HexpatchError(
+                f"a `git {busy}` is not finished in {self.ws.checkout}",
+                f"`git {busy} --continue` or `git {busy} --abort` there",
+            )
         dirty = self.checkout.dirty()
         if dirty:
             names = ", ".join(p.decode("utf-8", "replace") for p in dirty[:5])
@@ -128,6 +136,48 @@ class Session:
                 "the checkout has commits that are not in patches/ yet",
                 "`hexpatch refresh` takes them over, `hexpatch apply --force` drops them",
             )
+        stray = self.stray()
+        if stray:
+            raise HexpatchError(
+                f"{self.ws.checkout} is at {stray[:12]}, a commit that is on no branch",
+                "`git switch -c NAME` there keeps it, `git switch -C stack` makes it the stack",
+            )
+
+    def stray(self) -> str | None:
+        """A commit in the checkout that no branch holds: HEAD is detached there."""
+        checkout = self.checkout
+        if not checkout.exists or checkout.branch() is not None:
+            return None
+        head = checkout.head()
+        if head is None or head in self.repo.refs("refs/").values():
+            return None
+        seen = self.repo.git("for-each-ref", "--count=1", "--contains", head)
+        return None if seen else head
+
+    def on_stack(self) -> None:
+        """Refuse to take commits from elsewhere than branch `stack`."""
+        checkout = self.checkout
+        if not checkout.exists:
+            return
+        branch, head = checkout.branch(), checkout.head()
+        if branch == BRANCH or head == self.branch_tip():
+            return
+        where = f"on branch {branch.removeprefix('refs/heads/')}" if branch else f"at {head}"
+        raise HexpatchError(
+            f"{self.ws.checkout} is {where}, not on branch stack",
+            "`git switch stack` goes back there, `git switch -C stack` makes this the stack",
+        )
+
+    def files_applied(self) -> None:
+        """Refuse to write commits over files that were edited since they were applied."""
+        if self.stack.tip != self.applied_tip():
+            hint = "`hexpatch apply` puts them into the checkout"
+            if self.commits_changed():
+                hint = (
+                    "`hexpatch apply --force` puts them into the checkout and names your commits: "
+                    "`git cherry-pick` them there again"
+                )
+            raise HexpatchError("the series' files have changed since the last apply", hint)
 
     def room_for(self, target: str) -> None:
         """Refuse to overwrite untracked files in the checkout."""
@@ -151,14 +201,13 @@ class Session:
         before: FileState | None = None,
         force: bool = False,
         keep: Sequence[str] = (),
-        visible: bool = True,
     ) -> str | None:
         """Record and carry out: these files, this stack, the checkout on its tip."""
         step = Step(
             command=self.command,
             files=files,
             refs={BASE: new.base, TIP: new.tip, BRANCH: new.tip},
-            checkout=new.tip if visible else None,
+            checkout=new.tip,
             force=force,
             keep=tuple(keep),
         )
@@ -218,14 +267,6 @@ def opened(
 
 
 def _recover(session: Session) -> None:
-    if not session.ws.journal.exists():
-        return
-    try:
-        done = oplog.recover(session.ws, session.repo)
-    except MissingObject:
-        raise HexpatchError(
-            "a run was killed and can't be completed: its objects are gone",
-            f"remove {session.ws.journal} and run `hexpatch apply`",
-        ) from None
-    if done:
-        session.say(f"completed `{done}`, which had been killed")
+    if session.ws.journal.exists():
+        for line in oplog.recover(session.ws, session.repo):
+            session.say(line)

@@ -297,17 +297,26 @@ class Gatherer:
             return bool(out.blocks) and len(out.blocks) == self.program.devices
         if not out.died:
             return True
-        if len(group) == 1:
-            self._hunt(results, group[0], out)
-            return True
-        again = [u for u in group if self._unfinished(results, u)]
-        if not again:
-            results.problems.append(f"{group[0].op} ... {group[-1].op}: {_died(out)} at the end")
-        return all(self._group(results, [unit]) for unit in again)
-
-    def _unfinished(self, results: Results, unit: Unit) -> bool:
-        expected = self._expected(results, unit)
-        return not expected or bool(results.lacking(expected))
+        label = " ... ".join(dict.fromkeys((group[0].op, group[-1].op)))
+        problems = len(results.problems)
+        culprits = left = 0
+        for unit in group:
+            expected = self._expected(results, unit)
+            lacking = results.lacking(expected)
+            left += len(lacking)
+            if lacking:
+                culprits += self._hunt(results, unit.op, lacking, out)
+            elif not expected and len(group) > 1:
+                left += 1
+                if not self._group(results, [unit]):
+                    return False
+        if not left:
+            results.problems.append(f"{label}: {_died(out)}, and no case is known to be left")
+        elif not culprits and out.died == CRASH and len(results.problems) == problems:
+            results.problems.append(
+                f"{label}: {_died(out)} when run together, but no case does alone"
+            )
+        return True
 
     def _expected(self, results: Results, unit: Unit) -> list[str]:
         """Cases of a unit, from the listing and from what any device printed."""
@@ -318,17 +327,16 @@ class Gatherer:
             names.update(dict.fromkeys(n for n, case in held.items() if case.op == unit.op))
         return list(names)
 
-    def _hunt(self, results: Results, unit: Unit, first: Outcome) -> None:
-        """Run what is left, and the suspect alone, until each case has a result or is a culprit."""
-        left = results.lacking(self._expected(results, unit))
-        if not left:
-            results.problems.append(f"{unit.op}: {_died(first)}, and no case is known to be left")
-            return
+    def _hunt(self, results: Results, op: str, left: Sequence[str], first: Outcome) -> int:
+        """Run what is left, and the suspect alone, until each case has a result or is a culprit.
+
+        The number of culprits.
+        """
         culprits = 0
         runs, ends = HUNT_RUNS, time.monotonic() + self.timeout
-        together, single = max(5.0, self.timeout / 30), max(5.0, self.timeout / 10)
+        together, single = max(5.0, self.timeout / 30), max(10.0, self.timeout / 10)
         queue = [left[at : at + HUNT_CHUNK] for at in range(0, len(left), HUNT_CHUNK)]
-        self.say(f"{unit.op} {_died(first)}; looking for the case among {len(left)}")
+        self.say(f"{op}: {_died(first)}; looking for the case among {len(left)}")
         while queue and runs > 0 and time.monotonic() < ends:
             chunk = queue.pop(0)
             runs -= 1
@@ -336,7 +344,7 @@ class Gatherer:
             out = execute(self.program, ",".join(chunk), self.params, jobs=1, timeout=limit)
             results.take(out.blocks)
             if out.problem:
-                results.problems.append(f"{unit.op}: {out.problem}")
+                results.problems.append(f"{op}: {out.problem}")
             still = results.lacking(chunk)
             if not out.died or not still:
                 continue
@@ -349,16 +357,15 @@ class Gatherer:
             first_part = [suspect] if suspect in still else still[: (len(still) + 1) // 2]
             others = [n for n in still if n not in first_part]
             queue[:0] = [part for part in (first_part, others) if part]
-        rest = results.lacking(self._expected(results, unit))
-        rest = [n for n in rest if results.blocks[0].get(n, _NONE).status not in (CRASH, TIMEOUT)]
+        dead = (CRASH, TIMEOUT)
+        rest = [
+            n
+            for n in results.lacking(left)
+            if n not in results.blocks[0] or results.blocks[0][n].status not in dead
+        ]
         if rest:
-            results.problems.append(
-                f"{unit.op}: {_died(first)}, and {len(rest)} of its cases could not be run singly"
-            )
-        elif not culprits and first.died == CRASH:
-            results.problems.append(
-                f"{unit.op}: {_died(first)} when run whole, but no case of it does alone"
-            )
+            results.problems.append(f"{op}: time is up, {len(rest)} cases could not be run singly")
+        return culprits
 
     def _blame(self, results: Results, name: str, out: Outcome, limit: float) -> None:
         """Note a crash or time-out for the device it happened on.
@@ -376,9 +383,6 @@ class Gatherer:
             where = len(results.blocks) - 1
         params = name[len(op_of(name)) + 1 : -1]
         results.blocks[where][name] = CaseResult(op_of(name), params, out.died, out.reason)
-
-
-_NONE = CaseResult("", "", "")
 
 
 def _suspect(chunk: Sequence[str], out: Outcome) -> str:

@@ -202,19 +202,20 @@ class Tree:
         found = self._find(path)
         return found if isinstance(found, Entry) else None
 
-    def in_the_way(self, path: bytes) -> bytes | None:
-        """What keeps a file from standing at `path`: a file above it, or one below it."""
+    def in_the_way(self, path: bytes) -> Iterator[bytes]:
+        """What keeps a file from standing at `path`: a file above it, or all files below it."""
         parts = path.split(b"/")
         node: Entry | _Dir | None = self._root
         for depth, name in enumerate(parts):
             if not isinstance(node, _Dir):
-                return b"/".join(parts[:depth])
+                yield b"/".join(parts[:depth])
+                return
             node = self._child(node, name)
             if node is None:
-                return None
+                return
         if isinstance(node, _Dir):
-            return path + b"/" + next(self._files(node))[0]
-        return None
+            for below, _ in self._files(node, path + b"/"):
+                yield below
 
     def _own(self, node: _Dir) -> _Dir:
         if node.owner is self._owner:

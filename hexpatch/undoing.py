@@ -13,30 +13,32 @@ from hexpatch.session import Session
 
 def undo(session: Session, name: str | None) -> Operation:
     """Put back files and refs as they were before an operation; this is an operation too."""
-    if session.ws.pending.exists():
-        session.no_pending()
+    session.no_pending()
     op = oplog.find(session.repo, name) if name else oplog.to_undo(session.repo)
     session.clean()
-    files = oplog.files_of(session.store, op, "before")
     refs: dict[str, str | None] = {}
     for ref in {*op.refs_before, *op.refs_after}:
         if op.refs_before.get(ref) != op.refs_after.get(ref):
             refs[ref] = op.refs_before.get(ref)
     here = session.branch_tip()
-    target = refs.get(BRANCH)
-    if BRANCH in refs and target is None:
-        target = op.refs_after.get(oplog.BASE)  # there was no stack yet: leave the bare base
-    moved = target is not None and target != here
-    if moved and target:
+    unstacked = BRANCH in refs and refs[BRANCH] is None  # there was no stack yet
+    target = op.refs_after.get(oplog.BASE) if unstacked else refs.get(BRANCH)
+    again = BRANCH in refs and BRANCH not in op.refs_after  # its undo had removed the checkout
+    if target == here or not (session.checkout.exists or again):
+        target = None
+    if target:
         session.room_for(target)
+    remove = bool(unstacked and target and session.checkout.untouched())
+    stray = session.stray()
     step = Step(
         command=session.command,
-        files=files,
+        files=oplog.files_of(session.store, op, "before"),
         refs=refs,
-        checkout=target if moved and session.checkout.exists else None,
-        detach=refs.get(BRANCH, "") is None,
+        checkout=None if remove else target,
+        detach=unstacked,
+        remove_checkout=remove,
         undoes=op.oid,
-        keep=tuple(o for o in (here,) if o),
+        keep=tuple(o for o in (here, stray) if o),
     )
     oplog.perform(session.ws, session.store, step, workspace.durable(session.ws.root))
     return op

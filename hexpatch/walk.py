@@ -14,7 +14,8 @@ from hexpatch import landed, stack
 from hexpatch.drift import Drift
 from hexpatch.errors import HexpatchError
 from hexpatch.landed import Landing
-from hexpatch.pick import Conflict, Laid, Picked, Resolver, Source, lay, pick, text
+from hexpatch.merge import Picked, Resolver, pick
+from hexpatch.pick import Conflict, Laid, Source, lay, text
 from hexpatch.repo import Repo
 from hexpatch.series import Series
 from hexpatch.stack import Failed

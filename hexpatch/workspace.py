@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,14 +74,17 @@ class Workspace:
             handle.truncate(0)
             handle.write(f"`{command}` (process {os.getpid()})")
             handle.flush()
+            for litter in self.state.glob(".*.tmp"):
+                litter.unlink(missing_ok=True)  # of a killed run
             yield
 
 
 def find(start: Path) -> Workspace:
-    """The nearest folder upwards that has a series.yaml."""
+    """The nearest folder upwards that has a series.yaml, or had one: `undo` takes back an init."""
     for folder in (start, *start.parents):
-        if (folder / SERIES).exists():
-            return Workspace(folder)
+        made = Workspace(folder)
+        if (folder / SERIES).exists() or made.store.is_dir():
+            return made
     raise HexpatchError(
         f"no {SERIES} in {start} or above it", "`hexpatch init` makes one, -C DIR goes elsewhere"
     )
@@ -136,39 +140,68 @@ def durable(root: Path) -> FileState:
         if not top.is_dir():
             continue
         for path in sorted(top.rglob("*")):
-            if path.is_file() and not path.is_symlink() and not path.name.endswith(".tmp"):
+            if path.is_file() and not path.is_symlink():
                 mode = os.access(path, os.X_OK)
                 files[path.relative_to(root).as_posix()] = (path.read_bytes(), mode)
     return files
 
 
-def stage_files(ws: Workspace, old: FileState, new: FileState) -> list[tuple[str, str]]:
-    """Write what differs aside; returns (path, staged name or "" for removal), to be replayed."""
+@dataclass(frozen=True)
+class Move:
+    """One file on its way: where it goes, its name in the stage ("" = removal), its old sum."""
+
+    path: str
+    staged: str
+    old: str
+
+
+def _sum(data: bytes | None) -> str:
+    return "" if data is None else hashlib.sha256(data).hexdigest()
+
+
+def stage_files(ws: Workspace, old: FileState, new: FileState) -> list[Move]:
+    """Write what differs aside, to be replayed; nothing is changed yet."""
     shutil.rmtree(ws.stage, ignore_errors=True)
     ws.stage.mkdir(parents=True)
-    moves: list[tuple[str, str]] = []
+    moves: list[Move] = []
     for path in sorted(set(old) | set(new)):
         if old.get(path) == new.get(path):
             continue
+        before = _sum(old[path][0]) if path in old else ""
         if path not in new:
-            moves.append((path, ""))
+            moves.append(Move(path, "", before))
             continue
         data, executable = new[path]
         name = f"{len(moves)}"
         write_atomic(ws.stage / name, data, executable=executable)
-        moves.append((path, name))
+        moves.append(Move(path, name, before))
     return moves
 
 
-def replay_files(ws: Workspace, moves: list[tuple[str, str]]) -> None:
+def rescue_edits(ws: Workspace, moves: Sequence[Move]) -> list[Path]:
+    """Copy files aside that somebody has edited between a kill and the replay of its journal."""
+    kept = []
+    for move in moves:
+        target = ws.root / move.path
+        if not target.is_file() or (move.staged and not (ws.stage / move.staged).exists()):
+            continue
+        data = target.read_bytes()
+        if _sum(data) != move.old:
+            copy = ws.state / "rescued" / move.path
+            write_atomic(copy, data)
+            kept.append(copy)
+    return kept
+
+
+def replay_files(ws: Workspace, moves: Sequence[Move]) -> None:
     """Rename staged files into place; a file that is gone from the stage was renamed before."""
-    for path, name in moves:
-        target = ws.root / path
-        if not name:
+    for move in moves:
+        target = ws.root / move.path
+        if not move.staged:
             target.unlink(missing_ok=True)
             _prune(target.parent, ws.root)
             continue
-        staged = ws.stage / name
+        staged = ws.stage / move.staged
         if staged.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
             staged.replace(target)

@@ -1,0 +1,126 @@
+"""The command line: reads arguments, opens a session, calls one function, renders what it gives.
+
+Heavy modules are imported inside the commands, so that `--help` and completion stay quick.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hexpatch import __version__
+from hexpatch.errors import HexpatchError
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from hexpatch.session import Session
+
+_ORDER = [
+    "init",
+    "import",
+    "new",
+    "drop",
+    "series",
+    "status",
+    "check",
+    "apply",
+    "refresh",
+    "rebase",
+    "undo",
+    "log",
+    "build",
+    "validate",
+    "export",
+    "changelog",
+    "upstream",
+    "completion",
+]
+
+
+class _Cli(click.Group):
+    """Commands in the order of a day's work; errors become text here and nowhere else."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return _ORDER
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        from hexpatch import render
+
+        extra["standalone_mode"] = False
+        try:
+            code = super().main(*args, **extra)
+            sys.stdout.flush()
+        except click.exceptions.Abort:
+            click.echo("interrupted: nothing was changed after the last finished step", err=True)
+            sys.exit(130)
+        except click.ClickException as error:
+            error.show()
+            sys.exit(error.exit_code)
+        except HexpatchError as error:
+            render.fail(error)
+            sys.exit(error.exit_code)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(141)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def command_line() -> str:
+    return "hexpatch " + shlex.join(sys.argv[1:])
+
+
+def opened(ctx: click.Context, *, write: bool = True) -> AbstractContextManager[Session]:
+    from hexpatch import render, session
+
+    options = ctx.find_root().params
+    start = Path(options["directory"] or ".").resolve()
+    return session.opened(
+        start, command_line(), render.say, offline=options["offline"], write=write
+    )
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
+
+
+def revision(help_text: str) -> Callable[[Any], Any]:
+    return click.option("--onto", metavar="REV", help=help_text)
+
+
+@click.group(cls=_Cli, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("-C", "directory", metavar="DIR", help="Work in DIR instead of here.")
+@click.option("--offline", is_flag=True, envvar="HEXPATCH_OFFLINE", help="Never ask the network.")
+@click.option("-q", "--quiet", is_flag=True, help="Only answers and errors.")
+@click.version_option(__version__, "-V", "--version", prog_name="hexpatch")
+def cli(directory: str | None, offline: bool, quiet: bool) -> None:
+    """Keep a stack of patches on llama.cpp: apply it, move it, build it, prove it, export it.
+
+    The stack is files: series.yaml (order and base), patches/ (hunks) and src/ (whole new
+    files). `apply` makes commits of them in .hexpatch/llama.cpp; edit there with plain git,
+    then `refresh` writes the files again. Every change can be taken back with `undo`.
+
+    Exit status: 0 done, 1 failed, 2 wrong usage, 3 a conflict waits for you.
+    """
+    from hexpatch import render
+
+    render.quiet = quiet
+
+
+def show_edited(edited: Any) -> None:
+    """Render what a change of the series did."""
+    from hexpatch import render
+
+    for note in edited.notes:
+        render.say(note)
+    shown = [(n, f, ()) for n, f in edited.fate.items() if f != "unchanged"]
+    render.fates(shown)
+    if not shown and not edited.notes:
+        render.out("nothing changed")
+    render.out(f"tip   {edited.stack.tip}")
+    render.out(f"tree  {edited.stack.tree}")

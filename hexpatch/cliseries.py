@@ -1,0 +1,211 @@
+"""Commands that make and list the series: init, import, new, drop, series, status, check."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from hexpatch.cliroot import cli, command_line, json_option, opened, revision, show_edited
+from hexpatch.errors import HexpatchError, UsageError
+
+
+@cli.command()
+@click.option("--repo", metavar="PATH", help="Your own clone of llama.cpp; it is only read.")
+@click.option("--url", metavar="URL", help="Upstream's repository.")
+@click.option("--branch", metavar="NAME", default="master", help="Upstream's branch [master].")
+@click.option("--base", metavar="REV", default="master", help="Commit to start from [master].")
+@click.option(
+    "--src",
+    metavar="DIR=PATH",
+    multiple=True,
+    help="New files below PATH upstream live in src/DIR here.",
+)
+@click.pass_context
+def init(
+    ctx: click.Context,
+    repo: str | None,
+    url: str | None,
+    branch: str,
+    base: str,
+    src: Sequence[str],
+) -> None:
+    """Start a series: write series.yaml, pinned to a base.
+
+    Changes: series.yaml, patches/ and src/ in this folder. Refuses where a series is already.
+    """
+    from hexpatch import edit, render, seriesedit, session, workspace
+    from hexpatch.series import DEFAULT_URL, Base
+
+    options = ctx.find_root().params
+    root = Path(options["directory"] or ".").resolve()
+    if (root / workspace.SERIES).exists():
+        raise HexpatchError(f"{root} has a {workspace.SERIES} already")
+    mapping = {}
+    for pair in src:
+        name, sep, target = pair.partition("=")
+        if not sep or not name or not target:
+            raise UsageError(f"--src {pair}: not of the form DIR=PATH")
+        mapping[name] = target
+    if not src and repo is None and url is None:
+        mapping = {"htp": "ggml/src/ggml-hexagon/htp"}
+    text = seriesedit.template(
+        url=url or DEFAULT_URL,
+        branch=branch,
+        repo=repo,
+        base=Base(base),
+        src=mapping,
+    )
+    root.mkdir(parents=True, exist_ok=True)
+    ws = workspace.Workspace(root)
+    with ws.locked(command_line()):
+        run = session.Session(ws, command_line(), render.say, options["offline"])
+        try:
+            found = edit.init(run, text, base)
+        finally:
+            run.close()
+    render.out(f"base  {found.name}  tree {found.tree}")
+    render.say("next: `hexpatch import PATCH...` or `hexpatch apply`, edit, `hexpatch new NAME`")
+
+
+@cli.command(name="import")
+@click.argument("what", nargs=-1, required=True)
+@click.option("--name", metavar="NAME", help="Name of the patch (one patch only).")
+@click.pass_context
+def import_(ctx: click.Context, what: Sequence[str], name: str | None) -> None:
+    """Add patches from mails, a branch or a range A..B.
+
+    Changes: series.yaml, patches/, src/ and the checkout; all of it or nothing. A patch that
+    does not apply is refused by name. Cover letters are skipped and named.
+    """
+    from hexpatch import edit, render
+
+    with opened(ctx) as session:
+        files = [Path(w) for w in what]
+        if all(f.is_file() for f in files):
+            patches = edit.read_mails(files, render.say)
+        elif len(what) == 1 and not files[0].exists():
+            patches = edit.read_range(session, what[0])
+        else:
+            missing = next(f for f in files if not f.is_file())
+            raise HexpatchError(f"{missing}: no such file", "name patch files, or one range A..B")
+        if name and len(patches) != 1:
+            raise UsageError(f"--name goes with one patch, {len(patches)} were given")
+        edited = edit.add_patches(session, patches, [name or ""] * len(patches))
+    show_edited(edited)
+
+
+@cli.command()
+@click.argument("name")
+@click.option("-m", "--message", metavar="TEXT", required=True, help="Title and message.")
+@click.option("-A", "--all", "everything", is_flag=True, help="Take untracked files too.")
+@click.pass_context
+def new(ctx: click.Context, name: str, message: str, everything: bool) -> None:
+    """Make the checkout's changes a new patch on top.
+
+    Takes what is staged; if nothing is, all changes to tracked files. Changes: series.yaml,
+    patches/, src/ and the checkout.
+    """
+    from hexpatch import edit
+
+    with opened(ctx) as session:
+        edited = edit.new(session, name, message, everything)
+    show_edited(edited)
+
+
+@cli.command()
+@click.argument("names", nargs=-1, required=True)
+@click.pass_context
+def drop(ctx: click.Context, names: Sequence[str]) -> None:
+    """Take patches out of the series.
+
+    Changes: series.yaml, patches/, src/ and the checkout. If another patch builds on one of
+    them, it is named and nothing is changed.
+    """
+    from hexpatch import edit
+
+    with opened(ctx) as session:
+        edited = edit.drop(session, names)
+    show_edited(edited)
+
+
+@cli.command()
+@json_option
+@click.pass_context
+def series(ctx: click.Context, as_json: bool) -> None:
+    """List the patches and what each one touches.
+
+    Changes nothing and needs no network.
+    """
+    from hexpatch import render, report
+
+    with opened(ctx, write=False) as session:
+        listing = report.listing(session.series)
+    if as_json:
+        render.as_json(listing)
+        return
+    rows = []
+    for n, patch in enumerate(listing["patches"], 1):
+        counts = f"+{patch['added']} -{patch['removed']}"
+        rows.append([str(n), patch["name"], patch["state"], counts, patch["title"]])
+    render.table(rows)
+    for patch in listing["patches"]:
+        for line in patch["shapes"]:
+            render.say(f"{patch['name']}: {line}")
+
+
+@cli.command()
+@json_option
+@click.pass_context
+def status(ctx: click.Context, as_json: bool) -> None:
+    """Say where the stack is and what waits.
+
+    Base, tip, and whether files, commits and checkout agree.
+
+    Changes nothing.
+    """
+    from hexpatch import render, report
+
+    with opened(ctx, write=False) as session:
+        state = report.status(session)
+    if as_json:
+        render.as_json(state)
+        return
+    render.out(f"base    {state['base']['name']}  tree {state['base']['tree']}")
+    if state["tip"]:
+        render.out(f"tip     {state['tip']}")
+        render.out(f"tree    {state['tree']}")
+    render.out(f"state   {state['sync']}")
+    if state["hint"]:
+        render.say(f"hint: {state['hint']}")
+    render.table([[f"  {p['name']}", p["state"], p["title"]] for p in state["patches"]])
+
+
+@cli.command()
+@revision("Ask for another upstream commit.")
+@json_option
+@click.pass_context
+def check(ctx: click.Context, onto: str | None, as_json: bool) -> None:
+    """Say of every patch whether it fits.
+
+    On its base, or on another commit:
+
+    ok, offset, three-way, partly (upstream has some of it), landed, conflict, twice (its lines
+    are there already), blocked (builds on one that does not fit). Writes nothing. Exit status 1
+    if a patch does not fit.
+    """
+    from hexpatch import render, report
+
+    with opened(ctx, write=False) as session:
+        name, rows = report.check(session, onto)
+    bad = [r for r in rows if not r.fits and r.status not in ("landed", "hold")]
+    if as_json:
+        render.as_json({"onto": name, "patches": [r.as_json() for r in rows]})
+    else:
+        render.out(f"on {name}:")
+        render.fates((r.name, r.status, r.detail) for r in rows)
+        fit = sum(r.fits for r in rows)
+        render.out(f"{fit} of {len(rows)} patches fit" + (f", {len(bad)} do not" if bad else ""))
+    if bad:
+        ctx.exit(1)
