@@ -172,7 +172,8 @@ def upstream(ctx: click.Context) -> None:
 def completion(shell: str) -> None:
     """Print the completion script.
 
-    Use it as: eval "$(hexpatch completion bash)""""
+    Use it as: eval "$(hexpatch completion bash)"
+    """
     from click.shell_completion import get_completion_class
 
     found = get_completion_class(shell)
