@@ -78,8 +78,7 @@ def run(
     if into is not None:
         return _apply_into(session, before, files, Result(made, name, into.resolve(), None, rows))
     keep = _rescue(session, made) if force else []
-    if not force:
-        session.room_for(made.tip)
+    session.room_for(made.tip)
     operation = session.step(files, made, before=before, force=force, keep=keep)
     return Result(made, name, session.ws.checkout, operation, rows)
 
@@ -104,10 +103,10 @@ def _rescue(session: Session, made: Stack) -> list[str]:
             session.say(f"the checkout's commits are kept as {oid[:12]}")
             keep.append(oid)
     if checkout.exists:
-        for oid in (checkout.stash() if checkout.dirty() else None, checkout.autostash()):
-            if oid:
-                session.say(f"the uncommitted changes are kept as {oid[:12]}")
-                keep.append(oid)
+        for put in (checkout.stash() if checkout.dirty() else None, checkout.autostash()):
+            if put:
+                session.say(f"the uncommitted changes are kept as {put[:12]}")
+                keep.append(put)
     return keep
 
 
@@ -126,9 +125,9 @@ def _check_lock(series: Series, made: Stack, locked: bool) -> None:
     trees = [*((a.name, a.tree) for a in made.patches), ("the whole stack", made.tree)]
     wrong = [(n, t, new) for (n, t), (_, new) in zip(locked_trees, trees, strict=False) if t != new]
     if same and wrong:
-        name, told, new = wrong[0]
+        what, told, new = wrong[0]
         raise HexpatchError(
-            f"series.lock says tree {told} for {name}, the same files give {new}",
+            f"series.lock says tree {told} for {what}, the same files give {new}",
             "series.lock was edited, or made by another version: delete it and run again",
         )
     if locked and (not same or lock.tip != made.tip):
@@ -169,10 +168,13 @@ def checkout_into(session: Session, tip: str, into: Path) -> None:
             )
         if target.dirty():
             raise HexpatchError(f"{into} has uncommitted changes", "commit or stash them first")
-        trouble = target.in_the_way(tip)
-        if trouble:
-            raise HexpatchError(f"{into} can't move: {trouble}", "move those files and run again")
-        target.move(tip, detach=True, force=False)
+        names = target.in_the_way(tip)
+        if names:
+            raise HexpatchError(
+                f"untracked files are in the way in {into}: {', '.join(names[:5])}",
+                "move them away and run again",
+            )
+        target.move(tip, detach=True)
         return
     _into_clone(session, tip, into)
 
@@ -210,6 +212,7 @@ def _into_clone(session: Session, tip: str, into: Path) -> None:
     clone.git("fetch", "-q", "--no-tags", "--update-shallow", store, f"+{tip}:{CLONE_MARK}")
     status, _ = clone.git_status("checkout", "-q", "-B", "hexpatch-stack", CLONE_MARK)
     if status:
+        clone.update_refs({CLONE_MARK: ours})
         raise HexpatchError(
             f"{into} has untracked files where the stack has its own",
             "move them away and run again",

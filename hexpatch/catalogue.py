@@ -7,7 +7,6 @@ line put in between would change the ids of all that follow.
 from __future__ import annotations
 
 import base64
-import calendar
 import hashlib
 import re
 import zlib
@@ -15,7 +14,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
 
 from hexpatch import objects
@@ -27,6 +25,7 @@ _VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]*")
 
 AUTHOR = ("llama.cpp snapshots", "snapshots@hexpatch.invalid")
 UNDATED = date(2000, 1, 1)
+_EPOCH = date(1970, 1, 1)
 
 
 @dataclass(frozen=True)
@@ -129,7 +128,11 @@ def _known(text: str) -> Spec:
 @lru_cache(maxsize=1)
 def entries() -> tuple[Entry, ...]:
     """The whole table, oldest first."""
-    return parse(files(__package__).joinpath("catalogue.tsv").read_text("utf-8"))
+    from pkgutil import get_data  # a tenth of importlib.resources, which brings in archives
+
+    data = get_data(__package__, "catalogue.tsv")
+    assert data is not None
+    return parse(data.decode())
 
 
 def newest() -> Entry:
@@ -169,7 +172,7 @@ def commit_bytes(name: str, tree: str, day: date, parent: str | None, spec: str 
     message = f"llama.cpp {name}\n"
     if spec is not None:
         message += f"\nSnapshot: {spec}\n"
-    seconds = calendar.timegm(day.timetuple())
+    seconds = (day - _EPOCH).days * 24 * 3600
     parents = (parent,) if parent else ()
     return objects.format_commit(Commit(tree, parents, *AUTHOR, f"{seconds} +0000", message))
 

@@ -122,8 +122,8 @@ class Checkout:
             raise HexpatchError(f"there is no checkout at {self.path}", "run `hexpatch apply`")
         return Repo(pointer, self.path)
 
-    def create(self) -> None:
-        """Add an empty work tree, its HEAD on branch `stack`."""
+    def create(self, commit: str) -> None:
+        """Add an empty work tree, its HEAD at a commit."""
         if self.exists:
             return
         if self.path.is_symlink() or (
@@ -134,15 +134,8 @@ class Checkout:
                 f"move {self.path} away and run again",
             )
         self.store.git("worktree", "prune")
-        seed = self.store.git("for-each-ref", "--count=1", "--format=%(objectname)", "refs/")
-        self.store.git(
-            "worktree",
-            "add",
-            "--no-checkout",
-            "--detach",
-            os.fspath(self.path),
-            seed.decode().strip(),
-        )
+        where = os.fspath(self.path)
+        self.store.git("worktree", "add", "--no-checkout", "--detach", where, commit)
 
     def remove(self) -> None:
         """Take the work tree away; the caller has made sure that nobody's work is in it."""
@@ -187,20 +180,32 @@ class Checkout:
         out = self.repo.git("diff", "--name-only", "--diff-filter=U", "-z")
         return sorted({p for p in out.split(b"\0") if p})
 
-    def in_the_way(self, target: str) -> str | None:
-        """git's word on untracked files that a move to `target` would overwrite."""
+    def in_the_way(self, target: str) -> list[str]:
+        """Untracked files that a move to `target` would overwrite."""
         repo = self.repo
-        head = repo.resolve("HEAD")
-        if head is None or not repo.git_path("index").exists():
-            return None
-        done = proc.run(
-            repo._argv(["read-tree", "-n", "-m", "-u", head, target]),
-            cwd=self.path,
-            env=environment(),
-        )
-        if done.status == 0:
-            return None
-        return done.stderr.decode("utf-8", "replace").strip()
+        if not (repo.git_dir / "index").exists():
+            return []
+        out = repo.git("diff-index", "--cached", "--name-only", "--diff-filter=D", "-z", target)
+        found = set()
+        for name in filter(None, out.split(b"\0")):
+            path = self.path / os.fsdecode(name)
+            above = [p for p in path.parents if self.path in p.parents]
+            blocker = next((p for p in reversed(above) if p.is_symlink() or p.is_file()), path)
+            if os.path.lexists(blocker):
+                found.add(os.fspath(blocker.relative_to(self.path)))
+        tracked = self.tracked(sorted(found))
+        return sorted(found - tracked)
+
+    def tracked(self, names: list[str]) -> set[str]:
+        """Those of these paths that the index has, merged or not."""
+        if not names:
+            return set()
+        out = self.repo.git("--literal-pathspecs", "ls-files", "-z", "--", *names)
+        return {os.fsdecode(n) for n in out.split(b"\0") if n}
+
+    def _look_again(self) -> None:
+        """Files that were touched or copied but not changed are no reason to refuse a move."""
+        self.repo.git("update-index", "-q", "--refresh", ok=(0, 1))
 
     def stash(self) -> str | None:
         """A commit that holds the uncommitted changes; they stay where they are."""
@@ -212,16 +217,22 @@ class Checkout:
         out = self.repo.git("stash", "create", "hexpatch: before --force", env=env)
         return out.decode().strip() or None
 
-    def move(self, target: str, *, detach: bool, force: bool) -> None:
+    def move(
+        self, target: str, *, detach: bool, force: bool = False, index_only: bool = False
+    ) -> None:
         """Files and index to a commit, then HEAD. With force, whatever a killed run left goes."""
-        self.create()
+        self.create(target)
         repo = self.repo
         index = repo.git_dir / "index"
         break_stale_locks([index.with_name("index.lock"), index.with_name("HEAD.lock")])
         current = repo.resolve("HEAD") if index.exists() else None
-        if force or current is None:
+        if index_only and current is not None:
+            repo.git("read-tree", target)
+            self._look_again()
+        elif force or current is None:
             repo.git("read-tree", "--reset", "-u", target)
         elif current != target:
+            self._look_again()
             repo.git("read-tree", "-m", "-u", current, target)
         for name in _LEFT_OVER:
             left = repo.git_dir / name

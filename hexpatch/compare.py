@@ -23,6 +23,7 @@ LIMITS = {
     "would have to share; a wrong result that is wrong every time passes",
     ALONE: "reference: the base itself; a wrong result that is wrong every time passes",
 }
+REFERENCE = {PRISTINE: "base", HOST: "both", SELF: "stack", ALONE: "base"}
 TOLERANCE = (
     "a case passes within upstream's tolerance (mostly an error of 1e-7, 5e-4 for MUL_MAT and "
     "FLASH_ATTN_EXT): passing does not mean the same numbers"

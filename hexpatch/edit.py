@@ -125,8 +125,8 @@ def _three_way(
             continue
         blob = session.repo.lookup(diff.old_id)
         now = there.get(diff.old_path)
-        if blob is not None and blob[1] == "blob":
-            mode = diff.old_mode or (now.mode if now else objects.FILE)
+        if now is not None and blob is not None and blob[1] == "blob":
+            mode = diff.old_mode or now.mode
             there.put(diff.old_path, Entry(mode, session.store.content(blob[0])))
             found = True
     on_ancestor = lay(there, source) if found else laid
@@ -248,7 +248,7 @@ def new(session: Session, name: str, message: str, everything: bool) -> Edited:
     out = refresh.to_files(session.store, session.series, before, session.base.commit, named)
     parsed, made = session.stack_of(out.files, session.base)
     final = session.with_lock(out.files, parsed, made)
-    operation = session.step(final, made, before=before, force=True)
+    operation = session.step(final, made, before=before, index_only=True)
     return Edited(made, operation, out.fate, out.notes)
 
 

@@ -54,6 +54,7 @@ class Report:
     problems: tuple[str, ...]
     seconds: float
     tools: dict[str, str]
+    reference: str = "base"  # base, both or stack: whose CPU backend the stack's was compared with
     cached: bool = False
 
     @property
@@ -138,7 +139,8 @@ def headline(report: Report) -> str:
     still = len(report.of(STILL))
     if still:
         parts.append(f"{still} failing before and after")
-    return ("green: " if report.green else "red: ") + (", ".join(parts) or "nothing ran")
+    weak = "" if report.reference != "stack" else " (but only compared with itself)"
+    return ("green: " if report.green else "red: ") + (", ".join(parts) or "nothing ran") + weak
 
 
 # -- page --------------------------------------------------------------------------------

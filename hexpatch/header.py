@@ -178,6 +178,7 @@ def _message(text: str, scissors: bool) -> tuple[str, dict[str, str]]:
                 inner["subject"], key = line, ""
                 continue
             if re.match(r">From [0-9a-f]{40} Mon Sep 17 00:00:00 2001", line):
+                key = ""
                 continue
         top = False
         if cut:
@@ -255,9 +256,11 @@ def _subject(inner: str | None, fields: dict[bytes, bytes], charset: str, name: 
 
 def _exact(fields: dict[bytes, bytes], key: bytes) -> str | None:
     """A value that the plain header can't carry. Obeyed only while the plain one still fits it."""
+    if key not in fields:
+        return None
     try:
         return base64.b64decode(fields[key].replace(b" ", b""), validate=True).decode()
-    except (KeyError, ValueError):
+    except ValueError:
         return None
 
 

@@ -1,23 +1,31 @@
 """Which patches upstream has already, found along its history and not only at its tip.
 
-A patch is landed when every file has the patch's new lines and not its old ones, from some
-upstream commit on; a later upstream edit on top does not change that, taking it out again does.
+A patch is landed when every file has got the patch's new lines and lost its old ones by some
+upstream commit; a later upstream edit on top does not change that, taking it out again does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from hexpatch import place
 from hexpatch.merge import core
+from hexpatch.objects import GITLINK
+from hexpatch.patchfile import Hunk
 from hexpatch.pick import Change, Laid
 from hexpatch.repo import NULL, Repo
 from hexpatch.textmerge import merge_text
-from hexpatch.tree import Store, Tree
+from hexpatch.tree import Content, Entry, Store, Tree
 
 # history beyond this is not walked: the tip alone is judged then
 MAX_COMMITS = 20000
+_TELLING = 16  # letters in lines that are known again without their neighbours
+_SHORT, _LONG, _NEAR = 5, 24, 20  # letters, letters, lines
+
+_Blob = tuple[int, str]  # mode and id
 
 
 @dataclass(frozen=True)
@@ -39,9 +47,10 @@ class Landing:
 
 @dataclass(frozen=True)
 class _Step:
+    before: str
     commit: str
     subject: str
-    blobs: dict[bytes, tuple[str, str]]  # path -> blob before, after ("" = absent)
+    blobs: dict[bytes, tuple[_Blob, _Blob]]  # path -> before, after
 
 
 def find(
@@ -54,13 +63,13 @@ def find(
     """Landings of these patches in base..onto, by patch name."""
     if base == onto or not laid:
         return {}
-    wanted = {c.old_path or c.path for item in laid for c in item.changes}
-    steps = _walk(store.repo, base, onto, wanted)
-    found: dict[str, Landing] = {}
-    for item in laid:
-        landing = _follow(store, item, steps)
-        if landing is not None:
-            found[item.name] = landing
+    steps = _walk(store.repo, base, onto)
+    followers = [_Follower(item) for item in laid]
+    for step in steps:
+        files = _Files(store, step)
+        for follower in followers:
+            follower.go(store, step, files)
+    found = {f.name: f.landing for f in followers if f.landing is not None}
     by_name = {item.name: item for item in laid}
     for group in groups:
         members = [by_name[n] for n in group if n in by_name]
@@ -70,8 +79,8 @@ def find(
     return found
 
 
-def _walk(repo: Repo, base: str, onto: str, wanted: set[bytes]) -> list[_Step]:
-    """Upstream's commits that touch these paths, oldest first; one step where history is unknown."""
+def _walk(repo: Repo, base: str, onto: str) -> list[_Step]:
+    """Upstream's commits and what they touch, oldest first; one step if history is unknown."""
     if repo.is_ancestor(base, onto):
         out = repo.git(
             "log",
@@ -87,104 +96,193 @@ def _walk(repo: Repo, base: str, onto: str, wanted: set[bytes]) -> list[_Step]:
             f"--max-count={MAX_COMMITS}",
             f"{base}..{onto}",
         )
-        return [s for s in map(_step, out.split(b"\x01")[1:]) if wanted & s.blobs.keys()]
+        return [_step(block) for block in out.split(b"\x01")[1:]]
     changes = {
-        c.path: ("" if c.old_id == NULL else c.old_id, "" if c.new_id == NULL else c.new_id)
+        c.path: ((c.old_mode, c.old_id), (c.new_mode, c.new_id))
         for c in repo.raw_diff(repo.tree_of(base), repo.tree_of(onto))
     }
     subject = repo.commit(onto).message.split("\n", 1)[0]
-    return [_Step(onto, subject, changes)] if wanted & changes.keys() else []
+    return [_Step(repo.tree_of(base), onto, subject, changes)]
 
 
 def _step(block: bytes) -> _Step:
     fields = block.split(b"\0")
-    blobs: dict[bytes, tuple[str, str]] = {}
+    blobs: dict[bytes, tuple[_Blob, _Blob]] = {}
     at = 2
     while at + 1 < len(fields):
         head = fields[at].lstrip(b"\n")
         if not head.startswith(b":"):
             at += 1
             continue
-        _, _, old, new, _ = head[1:].decode().split(" ")
-        blobs[fields[at + 1]] = ("" if old == NULL else old, "" if new == NULL else new)
+        old_mode, new_mode, old, new, _ = head[1:].decode().split(" ")
+        blobs[fields[at + 1]] = (int(old_mode, 8), old), (int(new_mode, 8), new)
         at += 2
-    return _Step(fields[0].decode(), fields[1].decode("utf-8", "replace"), blobs)
+    commit = fields[0].decode()
+    return _Step(f"{commit}^", commit, fields[1].decode("utf-8", "replace"), blobs)
 
 
-def _lines(store: Store, oid: str) -> list[bytes] | None:
-    return store.read(oid, "blob").split(b"\n") if oid else None
+def _entry(store: Store, blob: _Blob) -> Entry | None:
+    mode, oid = blob
+    # a Content of its own: thousands of versions must not stay in memory
+    return None if oid == NULL or mode == GITLINK else Entry(mode, Content(store, oid=oid))
 
 
-def has_change(lines: list[bytes] | None, change: Change) -> bool:
-    """Does this version of the file have all of the change?"""
-    if change.post is None:
-        return lines is None
-    if lines is None:
-        return False
-    if change.pre is None or not change.hunks:
-        return lines == change.post.content.lines
-    for _, hunk in change.hunks:
-        back = place.reversed_hunk(hunk)
-        there = [p for p in place.find(lines, back.old) if place.fits(lines, p, back)]
-        if back.old and not there:
-            old, new = core(hunk)
-            if not new or not place.find(lines, new) or place.find(lines, old):
-                return False
-    return not lacks_change(lines, change)
+# -- one file -------------------------------------------------------------------------------
 
 
-def lacks_change(lines: list[bytes] | None, change: Change) -> bool:
-    """Would the change still fit on this version of the file?"""
-    if change.pre is None:
-        return lines is None
-    if lines is None:
-        return False
-    if not change.hunks:
-        return lines == change.pre.content.lines
-    return not isinstance(place.place(lines, [h for _, h in change.hunks]), place.Misfit)
+class _Trace:
+    """What a change leaves in a file: per hunk, blocks of lines that get more, and one less.
+
+    Counted against the file the patch was made from, for look-alike blocks may have stood there
+    before. A block is the new lines with one line of context on one side: upstream may have
+    written more beside them.
+    """
+
+    def __init__(self, change: Change) -> None:
+        self.change = change
+        self.marks: list[tuple[list[tuple[list[bytes], int]], list[bytes], int]] = []
+        if change.pre is None or change.post is None:
+            return
+        lines = change.pre.content.lines
+        for _, hunk in change.hunks:
+            old, _ = core(hunk)
+            more = [(block, place.count(lines, block)) for block in _blocks(hunk)]
+            self.marks.append((more, old, place.count(lines, old)))
+
+    def may_stand(self, lines: frozenset[bytes] | None) -> bool:
+        """A quick no: lines that every form of the change has are not there."""
+        return lines is None or all(
+            any(lines.issuperset(block) for block, _ in more) for more, _, _ in self.marks if more
+        )
+
+    def stands(self, entry: Entry | None) -> bool:
+        """Does this version of the file have all of the change?"""
+        pre, post = self.change.pre, self.change.post
+        if post is None or entry is None:
+            return entry is None and post is None
+        if pre is None or not self.marks:
+            return entry.same(post)
+        if post.mode not in (pre.mode, entry.mode):
+            return False
+        lines = entry.content.lines
+        return all(
+            (not more or any(place.count(lines, block, n + 1) > n for block, n in more))
+            and (not old or place.count(lines, old, n_old) < n_old)
+            for more, old, n_old in self.marks
+        )
+
+    def taken_back(self, entry: Entry | None) -> bool:
+        """Does this version of the file have none of the change any more?"""
+        pre, post = self.change.pre, self.change.post
+        if pre is None or entry is None:
+            return entry is None and pre is None
+        if post is None or not self.marks:
+            return entry.same(pre)
+        lines = entry.content.lines
+        return all(
+            all(place.count(lines, block, n + 1) <= n for block, n in more)
+            and (not old or place.count(lines, old, n_old) >= n_old)
+            for more, old, n_old in self.marks
+        )
 
 
-def _follow(store: Store, item: Laid, steps: Iterable[_Step]) -> Landing | None:
-    changes = {c.old_path or c.path: c for c in item.changes if not c.moved}
-    if len(changes) != len(item.changes):
-        return None
-    have: set[bytes] = set()
-    landing: Landing | None = None
-    for step in steps:
-        mine = changes.keys() & step.blobs.keys()
+def _blocks(hunk: Hunk) -> list[list[bytes]]:
+    """The new lines of a hunk as they can be told from others."""
+    end = len(hunk.new) - hunk.trail
+    middle = hunk.new[hunk.lead : end]
+    before, after = hunk.new[max(hunk.lead - 1, 0) : hunk.lead], hunk.new[end : end + 1]
+    if not middle:
+        return [before + after] if before + after else []
+    found = [before + middle] if before else []
+    if after:
+        found.append(middle + after)
+    if not found or sum(len(line.strip()) for line in middle) >= _TELLING:
+        found.append(middle)
+    return found
+
+
+class _Follower:
+    """One patch on its way along upstream's history."""
+
+    def __init__(self, item: Laid) -> None:
+        self.name = item.name
+        self.where = {c.path: _Trace(c) for c in item.changes if not c.moved}
+        if len(self.where) != len(item.changes):
+            self.where = {}  # a rename is not looked for
+        self.have: set[_Trace] = set()
+        self.landing: Landing | None = None
+
+    def go(self, store: Store, step: _Step, files: _Files) -> None:
+        """Look at the next commit."""
+        mine = self.where.keys() & step.blobs.keys()
         for path in mine:
-            before, after = step.blobs[path]
-            lines = _lines(store, after)
-            if path not in have and has_change(lines, changes[path]):
-                have.add(path)
-            elif path in have and lacks_change(lines, changes[path]):
-                have.discard(path)
-                if landing is not None:
-                    return Landing(
-                        item.name,
-                        landing.how,
-                        landing.commit,
-                        landing.subject,
-                        f"{step.commit[:10]} `{step.subject}`",
-                    )
-        if mine and landing is None and have == changes.keys():
-            exact = step.blobs.keys() == changes.keys() and all(
-                _exact(store, step.blobs[p], c) for p, c in changes.items()
+            trace = self.where[path]
+            now = path
+            if step.blobs[path][1][1] == NULL and trace.change.post is not None:
+                moved = _moved_to(store.repo, step, path)
+                if moved is not None and moved not in self.where:
+                    now = moved
+                    self.where[now] = self.where.pop(path)
+            if trace not in self.have:
+                if trace.may_stand(files.lines(now)) and trace.stands(files.entry(now)):
+                    self.have.add(trace)
+            elif trace.taken_back(files.entry(now)):
+                self.have.discard(trace)
+                if self.landing is not None and not self.landing.reverted_by:
+                    by = f"{step.commit[:10]} `{step.subject}`"
+                    self.landing = dataclasses.replace(self.landing, reverted_by=by)
+        whole = bool(mine) and len(self.have) == len(self.where)
+        if whole and (self.landing is None or self.landing.reverted_by):
+            exact = step.blobs.keys() == self.where.keys() and all(
+                _exact(store, step.blobs[p], t.change) for p, t in self.where.items()
             )
             how = "exactly" if exact else "in other words"
-            landing = Landing(item.name, how, step.commit, step.subject)
-    return landing
+            self.landing = Landing(self.name, how, step.commit, step.subject)
 
 
-def _exact(store: Store, blobs: tuple[str, str], change: Change) -> bool:
-    before, after = _lines(store, blobs[0]), _lines(store, blobs[1])
+class _Files:
+    """The files of one upstream commit, read once for all patches."""
+
+    def __init__(self, store: Store, step: _Step) -> None:
+        self._store = store
+        self._step = step
+        self._entries: dict[bytes, Entry | None] = {}
+        self._lines: dict[bytes, frozenset[bytes] | None] = {}
+
+    def entry(self, path: bytes) -> Entry | None:
+        """The file after the commit."""
+        if path not in self._entries:
+            self._entries[path] = _entry(self._store, self._step.blobs[path][1])
+        return self._entries[path]
+
+    def lines(self, path: bytes) -> frozenset[bytes] | None:
+        """Its lines, for a quick no."""
+        if path not in self._lines:
+            entry = self.entry(path)
+            self._lines[path] = None if entry is None else frozenset(entry.content.lines)
+        return self._lines[path]
+
+
+def _moved_to(repo: Repo, step: _Step, path: bytes) -> bytes | None:
+    """Where a commit renamed a file to."""
+    for change in repo.raw_diff(step.before, step.commit, renames=True):
+        if change.status == "R" and change.path == path and change.new_path in step.blobs:
+            return change.new_path
+    return None
+
+
+def _exact(store: Store, blobs: tuple[_Blob, _Blob], change: Change) -> bool:
+    before, after = _entry(store, blobs[0]), _entry(store, blobs[1])
     if change.pre is None or change.post is None or not change.hunks:
-        return has_change(after, change)
-    if before is None:
+        return after.same(change.post) if after and change.post else after is change.post
+    if before is None or after is None:
         return False
     hunks = [h for _, h in change.hunks]
-    places = place.place(before, hunks)
-    return not isinstance(places, place.Misfit) and place.splice(before, hunks, places) == after
+    lines = before.content.lines
+    places = place.place(lines, hunks)
+    if isinstance(places, place.Misfit):
+        return False
+    return place.splice(lines, hunks, places) == after.content.lines
 
 
 def _squashed(store: Store, members: Sequence[Laid], steps: Sequence[_Step]) -> list[Landing]:
@@ -200,40 +298,44 @@ def _squashed(store: Store, members: Sequence[Laid], steps: Sequence[_Step]) -> 
     for step in steps:
         if not span.keys() <= step.blobs.keys():
             continue
-        if all(_net(store, step.blobs[p][1], a, b) for p, (a, b) in span.items()):
+        if all(_net(store, _entry(store, step.blobs[p][1]), a, b) for p, (a, b) in span.items()):
             return [Landing(m.name, "squashed", step.commit, step.subject) for m in members]
     return []
 
 
-def _net(store: Store, oid: str, first: Change, last: Change) -> bool:
-    """Has this blob the group's net change of one file?"""
-    if last.post is None:
-        return not oid
-    if not oid:
-        return False
-    data = store.read(oid, "blob")
-    if data == last.post.content.data:
+def _net(store: Store, entry: Entry | None, first: Change, last: Change) -> bool:
+    """Has this version the group's net change of one file?"""
+    if last.post is None or entry is None:
+        return entry is None and last.post is None
+    if entry.same(last.post):
         return True
-    if first.pre is None or first.pre.content.binary():
+    if first.pre is None or first.pre.content.binary() or first.pre.content.same(last.post.content):
         return False
+    data = entry.content.data
     merged, conflicts = merge_text(store.repo, first.pre.content.data, data, last.post.content.data)
     return not conflicts and merged == data
 
 
-def applied_twice(tree: Tree, item: Laid) -> list[str]:
-    """Lines a patch adds that upstream has brought in since its base: it may be there already."""
+def applied_twice(before: Tree, after: Tree, item: Laid) -> list[str]:
+    """Lines that upstream has brought in since the base, and the patch would add once more.
+
+    A long block counts anywhere in the file, a short one only nearby.
+    """
     findings = []
     for change in item.changes:
-        ours = tree.get(change.path)
-        if change.pre is None or ours is None or ours.same(change.pre):
+        ours, made = before.get(change.path), after.get(change.path)
+        if change.pre is None or ours is None or made is None or ours.same(change.pre):
             continue
-        before, lines = change.pre.content.lines, ours.content.lines
+        base, lines, result = (e.content.lines for e in (change.pre, ours, made))
         for _, hunk in change.hunks:
             added = hunk.new[hunk.lead : len(hunk.new) - hunk.trail]
-            if hunk.removed or sum(len(line.strip()) for line in added) < 24:
+            size = sum(len(line.strip()) for line in added)
+            if hunk.removed or size < _SHORT or place.find(base, added):
                 continue
             there = place.find(lines, added)
-            if there and not place.find(before, added):
+            now = place.find(result, added)
+            near = any(two - one < _NEAR + len(added) for one, two in pairwise(now))
+            if there and len(now) > len(there) and (size >= _LONG or near):
                 path = change.path.decode("utf-8", "backslashreplace")
                 findings.append(f"{path}: line {there[0] + 1} has the added lines already")
     return findings

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from calendar import timegm
 from datetime import datetime, timedelta
-from email.utils import parsedate_tz
 
+_EPOCH = datetime(1970, 1, 1)
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MAIL = re.compile(
@@ -36,6 +35,8 @@ def parse_date(text: str) -> str | None:
     if match := _GIT.match(text):
         month, day, hour, minute, second, year, zone = match.groups()
         return _stamp(year, month, day, hour, minute, second, zone)
+    from email.utils import parsedate_tz  # seldom needed, and it brings in sockets
+
     parsed = parsedate_tz(text)
     if parsed is None or (parsed[9] is None and not re.search(r"[A-Za-z]", text)):
         return None
@@ -51,11 +52,14 @@ def _stamp(
 ) -> str | None:
     try:
         number = int(month) if month.isdigit() else _MONTHS.index(month) + 1
-        datetime(int(year), number, int(day), int(hour), int(minute), min(int(second), 59))
+        until = datetime(int(year), number, int(day), int(hour), int(minute))
     except ValueError:
         return None
+    if int(second) > 60:
+        return None
     zone = "+0000" if zone in (None, "Z", "-0000", "-00:00") else str(zone).replace(":", "")
-    local = timegm((int(year), number, int(day), int(hour), int(minute), int(second)))
+    since = until - _EPOCH
+    local = since.days * 86400 + since.seconds + int(second)
     return f"{local - _offset(zone)} {zone}"
 
 
@@ -70,9 +74,9 @@ def mail_date(date: str) -> str:
     try:
         assert match is not None
         zone = date.split(" ")[1]
-        local = datetime(1970, 1, 1) + timedelta(seconds=int(match[1]) + _offset(zone))
+        local = _EPOCH + timedelta(seconds=int(match[1]) + _offset(zone))
     except (AssertionError, OverflowError):
-        local, zone = datetime(1970, 1, 1), "+0000"
+        local, zone = _EPOCH, "+0000"
     return (
         f"{_DAYS[local.weekday()]}, {local.day} {_MONTHS[local.month - 1]} {local.year:04} "
         f"{local:%H:%M:%S} {zone}"

@@ -103,6 +103,8 @@ def split_author(text: str) -> tuple[str, str] | None:
 
 def _unquote_pairs(text: str) -> str:
     """Take RFC 822 quotes away; in quotes and comments a backslash makes a character plain."""
+    if '"' not in text and "\\" not in text:
+        return text
     out = ""
     at = 0
     quoted = False

@@ -7,6 +7,7 @@ only if the file is in that very folder).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -237,12 +238,12 @@ def _merge_entry(
         return made(Entry(mode, post.content), "exact")
     if pre.mode not in _REGULAR:
         return Conflict(target, "type", "both sides change the link", pre, ours, post)
+    if pre.content.binary() or post.content.binary() or ours.content.binary():
+        return Conflict(target, "binary", "both sides change a binary file", pre, ours, post)
     if not change.moved and (spliced := drift.splice(change, ours)) is not None:
         lines, offset = spliced
         entry = Entry(mode, ours.content.store.from_lines(lines))
         return made(entry, "offset" if offset else "exact", offset)
-    if pre.content.binary() or post.content.binary() or ours.content.binary():
-        return Conflict(target, "binary", "both sides change a binary file", pre, ours, post)
     merged, conflicts = _merged(change, ours, label)
     if conflicts:
         detail = f"{conflicts} conflict{'s' if conflicts > 1 else ''}" + _hint(change, ours)
@@ -313,4 +314,12 @@ def _hint(change: Change, ours: Entry) -> str:
 
 
 def _added(hunk: Hunk) -> list[bytes]:
-    return hunk.new[hunk.lead : len(hunk.new) - hunk.trail]
+    end = len(hunk.new) - hunk.trail
+    left = Counter(hunk.old[hunk.lead : len(hunk.old) - hunk.trail])
+    found = []
+    for line in hunk.new[hunk.lead : end]:
+        if left[line] > 0:
+            left[line] -= 1
+        else:
+            found.append(line)
+    return found

@@ -71,6 +71,7 @@ class Step:
     checkout: str | None = None  # commit the checkout goes to
     detach: bool = False
     force: bool = False
+    index_only: bool = False  # the files of the checkout stay as they are
     remove_checkout: bool = False
     pending: dict[str, Any] | None = None  # a waiting rebase after this step
     layout: Layout | None = None  # its half-merged patch
@@ -108,6 +109,7 @@ def perform(ws: Workspace, store: Store, step: Step, before: FileState | None = 
         "refs": {n: o for n, o in step.refs.items() if refs_before.get(n) != o},
         "checkout": step.checkout,
         "detach": step.detach,
+        "index_only": step.index_only,
         "remove_checkout": step.remove_checkout,
         "pending": step.pending,
         "layout": step.layout.as_json() if step.layout else None,
@@ -121,9 +123,7 @@ def perform(ws: Workspace, store: Store, step: Step, before: FileState | None = 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
     """Ctrl-C waits until the step is whole; programs started meanwhile don't get it either."""
-    held = signal.pthread_sigmask(
-        signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    )
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
     try:
         yield
     finally:
@@ -139,7 +139,12 @@ def _carry_out(ws: Workspace, repo: Repo, journal: dict[str, Any], *, force: boo
         workspace.write_json(ws.pending, journal["pending"])
     checkout = Checkout(repo, ws.checkout)
     if journal["checkout"]:
-        checkout.move(journal["checkout"], detach=journal["detach"], force=force)
+        checkout.move(
+            journal["checkout"],
+            detach=journal["detach"],
+            force=force,
+            index_only=journal["index_only"],
+        )
     if journal["layout"]:
         checkout.lay_out(layout_from(journal["layout"]))
     if journal["remove_checkout"]:

@@ -12,9 +12,8 @@ from hexpatch import header
 from hexpatch.binpatch import BadBinary, BinaryHunk, apply_delta
 from hexpatch.diffpath import check_path, quote, shown
 from hexpatch.errors import HexpatchError
-from hexpatch.filediff import FileDiff, Hunk
+from hexpatch.filediff import GITLINK, FileDiff, Hunk
 from hexpatch.gitdiff import (
-    GITLINK,
     START,
     first_section,
     parse_diff,

@@ -76,6 +76,11 @@ def find(lines: list[bytes], block: list[bytes]) -> list[int]:
     return list(islice(standing(lines, block), 3))
 
 
+def count(lines: list[bytes], block: list[bytes], most: int = 50) -> int:
+    """How often a block of lines stands there; counting ends at `most`."""
+    return sum(1 for _ in islice(standing(lines, block), most))
+
+
 def find_hunk(lines: list[bytes], hunk: Hunk) -> list[int]:
     """Indices at which a hunk fits, at most three."""
     return list(islice((p for p in standing(lines, hunk.old) if fits(lines, p, hunk)), 3))

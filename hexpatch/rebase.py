@@ -7,16 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hexpatch import objects, oplog, refresh, resolutions, seriesedit, stack, walk, workspace
-from hexpatch.checkout import Stage
+from hexpatch import conflict, oplog, refresh, resolutions, seriesedit, stack, walk, workspace
 from hexpatch.errors import HexpatchError
-from hexpatch.merge import Picked
-from hexpatch.objects import Commit
+from hexpatch.merge import Picked, pick
 from hexpatch.oplog import Step
 from hexpatch.patchfile import parse_patch
-from hexpatch.pick import Change, Conflict, Laid, text
+from hexpatch.pick import Conflict, Laid, text
 from hexpatch.refresh import Named
-from hexpatch.repo import Repo
 from hexpatch.series import Base, Series, parse
 from hexpatch.session import Session
 from hexpatch.sources import Found
@@ -57,20 +54,20 @@ class _Progress:
 def plan(session: Session, onto: Found) -> list[Row]:
     """What would become of every patch on `onto`; nothing is written, nothing is hashed."""
     session.store.keep = False
-    fold, items = _begin(session, onto)
+    fold, items = begin(session, onto)
     return [fold.step(item)[0] for item in items]
 
 
 def start(session: Session, onto: Found, *, keep_going: bool = False) -> Outcome:
     """Begin a rebase; ends done, or waiting for a person with the conflict in the checkout."""
     session.no_pending()
-    session.in_sync()
     session.clean()
+    session.in_sync()
     old = session.stack
     if onto.commit == old.base and not _inactive(session.series):
         rows = [Row(a.name, "ok") for a in old.patches]
         return Outcome(rows, onto, old.tip, old.tree, notes=["already there"])
-    fold, items = _begin(session, onto)
+    fold, items = begin(session, onto)
     return _run(session, onto, fold, items, _Progress(onto.commit), keep_going)
 
 
@@ -78,13 +75,14 @@ def _inactive(series: Series) -> bool:
     return len(series.active) != len(series.patches)
 
 
-def _begin(session: Session, onto: Found) -> tuple[Walk, list[Item]]:
+def begin(session: Session, onto: Found) -> tuple[Walk, list[Item]]:
+    """The walk onto another commit, with the remembered resolutions, and all its patches."""
     base = session.base
     items = walk.items_of(session.series, Tree(session.store, base.tree))
     files = workspace.durable(session.ws.root)
 
-    def resolve(conflict: Conflict) -> tuple[Entry | None] | None:
-        return resolutions.recall(session.store, files, conflict)
+    def resolve(met: Conflict) -> tuple[Entry | None] | None:
+        return resolutions.recall(session.store, files, met)
 
     fold = walk.start(session.store, session.series, base.commit, onto.commit, items, resolve)
     return fold, items
@@ -104,6 +102,7 @@ def _run(
         row, picked = fold.step(item)
         if not row.fits and row.status not in ("landed", "hold"):
             if not keep_going:
+                picked = picked or _unneeded(session, fold, item)
                 rest = [fold.step(later)[0] for later in todo[at + 1 :]]
                 return _park(session, onto, item, row, picked, progress, rest)
             row = dataclasses.replace(row, status="hold", detail=(row.status, *row.detail))
@@ -116,6 +115,12 @@ def _run(
     return _finish(session, onto, progress)
 
 
+def _unneeded(session: Session, fold: Walk, item: Item) -> Picked:
+    """A patch whose `needs:` is out: what it would be without, for a person to judge."""
+    assert isinstance(item.laid, Laid)
+    return pick(fold.tree.fork(), item.laid, fold.drift, item.name, fold.resolve)
+
+
 # -- waiting for a person -------------------------------------------------------------------
 
 
@@ -124,11 +129,11 @@ def _park(
     onto: Found,
     item: Item,
     row: Row,
-    picked: Picked | None,
+    picked: Picked,
     progress: _Progress,
     rest: list[Row],
 ) -> Outcome:
-    assert picked is not None
+    again = session.ws.pending.exists()
     session.room_for(progress.head)
     conflicts = [text(c.path) for c in picked.conflicts]
     pending = {
@@ -142,71 +147,18 @@ def _park(
         "status": row.status,
         "conflicts": conflicts,
         "resolutions": progress.resolutions,
-        "laid_out": False,
     }
     step = Step(
         command=session.command,
         files=workspace.durable(session.ws.root),
         checkout=progress.head,
         detach=True,
+        force=again,
         pending=pending,
+        layout=conflict.layout(session, item, picked),
     )
     oplog.perform(session.ws, session.store, step)
-    _lay_out(session, item, picked, pending)
     return Outcome([*progress.rows, row, *rest], onto, waiting=item.name, conflicts=conflicts)
-
-
-def _lay_out(session: Session, item: Item, picked: Picked, pending: dict[str, Any]) -> None:
-    """Put the half-merged patch into the checkout the way `git cherry-pick` would."""
-    stages: list[Stage] = []
-    files: list[tuple[bytes, int, bytes | None]] = []
-    if picked.conflicts or pending["status"] == "twice":
-        for change in picked.clean:
-            _clean_stage(change, stages, files)
-    for conflict in picked.conflicts:
-        _conflict_stage(session.repo, conflict, item.name, stages, files)
-    session.store.flush()
-    original = next(a.commit for a in session.stack.patches if a.name == item.name)
-    session.checkout.put_conflict(stages, files, original, item.source.patch.message)
-    workspace.write_json(session.ws.pending, {**pending, "laid_out": True})
-
-
-def _clean_stage(
-    change: Change, stages: list[Stage], files: list[tuple[bytes, int, bytes | None]]
-) -> None:
-    if change.gone is not None:
-        stages.append(Stage(0, "", 0, change.gone))
-        files.append((change.gone, 0, None))
-    if change.post is not None:
-        entry = change.post
-        stages.append(Stage(entry.mode, entry.content.oid, 0, change.path))
-        files.append((change.path, entry.mode, entry.content.data))
-
-
-def _conflict_stage(
-    repo: Repo,
-    conflict: Conflict,
-    name: str,
-    stages: list[Stage],
-    files: list[tuple[bytes, int, bytes | None]],
-) -> None:
-    sides = (conflict.base, conflict.ours, conflict.theirs)
-    stages.append(Stage(0, "", 0, conflict.path))
-    for number, side in enumerate(sides, 1):
-        if side is not None:
-            stages.append(Stage(side.mode, side.content.oid, number, conflict.path))
-    merged = conflict.merged
-    ours, theirs = conflict.ours, conflict.theirs
-    shown = ours or theirs
-    if shown is None or conflict.kind == "directory":
-        return
-    if merged is None and ours and theirs and conflict.kind == "add/add":
-        if ours.content.binary() or theirs.content.binary():
-            merged = ours.content.data
-        else:
-            labels = ("upstream", "nothing", name)
-            merged, _ = repo.merge_file(b"", ours.content.data, theirs.content.data, labels)
-    files.append((conflict.path, shown.mode, shown.content.data if merged is None else merged))
 
 
 def waiting(session: Session) -> dict[str, Any]:
@@ -220,12 +172,13 @@ def waiting(session: Session) -> dict[str, Any]:
 def abort(session: Session) -> None:
     """Back to the stack as it was before the rebase."""
     waiting(session)
-    tip = session.branch_tip() or session.applied_tip()
-    assert tip is not None
+    tip = session.branch_tip()
+    session.room_for(tip or session.stack.tip)
     step = Step(
         command=session.command,
         files=workspace.durable(session.ws.root),
-        checkout=tip,
+        checkout=tip or session.stack.tip,
+        detach=tip is None,  # it had never been applied
         force=True,
     )
     oplog.perform(session.ws, session.store, step)
@@ -243,21 +196,29 @@ def resume(session: Session, *, skip: bool = False, keep_going: bool = False) ->
     rows = [_row(r) for r in pending["rows"]]
     known = dict(pending["resolutions"])
     progress = _Progress(pending["head"], list(pending["done"]), rows, known)
-    fold, items = _begin(session, onto)
+    fold, items = begin(session, onto)
     current = next(item for item in items if item.name == pending["current"])
-    if not pending["laid_out"]:
-        return _lay_out_again(session, onto, fold, items, current, progress, pending)
     if skip:
         progress.rows.append(Row(current.name, "skipped", ("dropped from the series",)))
     else:
-        head = _take(session, pending)
-        progress.done.append({"name": current.name, "commit": head})
-        progress.head = head
+        answers = _answers(session, onto, current, progress, conflict.take(session, pending))
+        progress.resolutions.update((p, data.decode("latin-1")) for p, (data, _) in answers.items())
         progress.rows.append(Row(current.name, "resolved", tuple(pending["conflicts"])))
     _catch_up(fold, items, progress)
-    if not skip:
-        _remember(session, pending, onto, items, current, progress)
     return _run(session, onto, fold, items, progress, keep_going)
+
+
+def _answers(
+    session: Session, onto: Found, current: Item, progress: _Progress, head: str
+) -> FileState:
+    """Meet the conflict again, without remembered answers, to know which ones `head` answers."""
+    fold, items = begin(session, onto)
+    fold.resolve = None
+    _catch_up(fold, items, progress)
+    _, picked = fold.step(current)
+    progress.done.append({"name": current.name, "commit": head})
+    progress.head = head
+    return conflict.remember(session, current.name, picked, head)
 
 
 def _row(raw: dict[str, Any]) -> Row:
@@ -276,116 +237,6 @@ def _catch_up(fold: Walk, items: Sequence[Item], progress: _Progress) -> None:
         if not row.fits and row.status != "landed":
             fold.failed.append(item.laid)
             fold.out.add(item.name)
-
-
-def _lay_out_again(
-    session: Session,
-    onto: Found,
-    fold: Walk,
-    items: Sequence[Item],
-    current: Item,
-    progress: _Progress,
-    pending: dict[str, Any],
-) -> Outcome:
-    """The run that parked this conflict was killed before it stood in the checkout."""
-    _catch_up(fold, items, progress)
-    row, picked = fold.step(current)
-    assert picked is not None
-    session.checkout.move(pending["head"], detach=True, force=True)
-    _lay_out(session, current, picked, pending)
-    names = progress.names() | {current.name}
-    rest = [fold.step(item)[0] for item in items if item.name not in names]
-    rows = [*progress.rows, row, *rest]
-    return Outcome(
-        rows,
-        onto,
-        waiting=current.name,
-        conflicts=pending["conflicts"],
-        notes=["the conflict is in the checkout now; it had not been before"],
-    )
-
-
-def _take(session: Session, pending: dict[str, Any]) -> str:
-    """The resolved patch: a commit people made with git, or what they have staged."""
-    checkout, repo = session.checkout, session.repo
-    head = checkout.head()
-    assert head is not None
-    if head != pending["head"]:
-        return _adopt(session, pending, head)
-    unmerged = checkout.unmerged()
-    if unmerged:
-        names = " ".join(text(p) for p in unmerged)
-        raise HexpatchError(
-            f"{pending['current']} still has conflicts: {names}",
-            f"resolve them in {session.ws.checkout}, `git add` them, run this again",
-        )
-    unstaged = checkout.repo.git("diff", "--name-only", "-z").split(b"\0")[:-1]
-    if unstaged:
-        raise HexpatchError(
-            f"changes that are not staged: {', '.join(text(p) for p in unstaged[:5])}",
-            f"`git add` them in {session.ws.checkout} (or `git checkout` them away), run this again",
-        )
-    tree = checkout.staged_tree()
-    if tree == repo.tree_of(head):
-        raise HexpatchError(
-            f"nothing is left of {pending['current']}",
-            "`hexpatch rebase --skip` drops it, `--abort` goes back",
-        )
-    item = next(a for a in session.stack.patches if a.name == pending["current"])
-    commit = repo.commit(item.commit)
-    fixed = dataclasses.replace(commit, tree=tree, parents=(head,))
-    return session.store.add("commit", objects.format_commit(fixed))
-
-
-def _adopt(session: Session, pending: dict[str, Any], head: str) -> str:
-    """Commits made with git on top of the stop: their tree and message are the patch now."""
-    try:
-        made = refresh.linear(session.repo, pending["head"], head)
-    except HexpatchError:
-        raise HexpatchError(
-            f"the checkout is at {head[:12]}, which is not built on {pending['head'][:12]}",
-            "`hexpatch rebase --abort` goes back to the stack as it was",
-        ) from None
-    if session.checkout.dirty():
-        raise HexpatchError(
-            "the checkout has uncommitted changes on top of your commit",
-            "`git commit --amend` or `git stash` them, run this again",
-        )
-    first = made[0][1]
-    item = next(a for a in session.stack.patches if a.name == pending["current"])
-    author = session.repo.commit(item.commit)
-    fixed = Commit(
-        tree=session.repo.tree_of(head),
-        parents=(pending["head"],),
-        author_name=author.author_name,
-        author_email=author.author_email,
-        author_date=author.author_date,
-        message=refresh.clean_message(first.message),
-    )
-    return session.store.add("commit", objects.format_commit(fixed))
-
-
-def _remember(
-    session: Session,
-    pending: dict[str, Any],
-    onto: Found,
-    items: Sequence[Item],
-    current: Item,
-    progress: _Progress,
-) -> None:
-    """Keep the person's answers for whoever meets the same conflicts."""
-    files: FileState = {}
-    again, _ = _begin(session, onto)
-    again.resolve = None
-    before = _Progress(pending["head"], pending["done"], progress.rows[:-1])
-    _catch_up(again, items, before)
-    _, picked = again.step(current)
-    resolved = Tree(session.store, session.store.read_tree_of(progress.head))
-    for conflict in picked.conflicts if picked else ():
-        if conflict.kind in ("content", "add/add", "modify/delete", "delete/modify", "mode"):
-            entry = resolved.get(conflict.path)
-            resolutions.remember(session.store, files, current.name, conflict, entry)
-    progress.resolutions.update((path, data.decode("latin-1")) for path, (data, _) in files.items())
 
 
 # -- the end --------------------------------------------------------------------------------
@@ -413,7 +264,8 @@ def _finish(session: Session, onto: Found, progress: _Progress) -> Outcome:
     session.room_for(made.tip)
     operation = session.step(final, made, before=before, force=bool(pending))
     fate = {row.name: _fate(row, out.fate, before, final, marked) for row in progress.rows}
-    held = [row.name for row in progress.rows if row.status == "hold" and row.detail]
+    was = {p.name for p in session.series.active}
+    held = [row.name for row in progress.rows if row.status == "hold" and row.name in was]
     return Outcome(
         progress.rows, onto, made.tip, made.tree, operation, fate=fate, held=held, notes=out.notes
     )

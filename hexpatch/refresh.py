@@ -7,7 +7,7 @@ old text must fail to give the same tree, author and message. So a refresh never
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from hexpatch import objects, seriesedit, seriesorder
@@ -71,17 +71,32 @@ def _merge_content(repo: Repo, merge: str) -> str:
 
 
 def match(
-    commits: Sequence[tuple[str, Commit]], old: Sequence[tuple[Patch, str, Commit]]
+    commits: Sequence[tuple[str, Commit]],
+    old: Sequence[tuple[Patch, str, Commit]],
+    repo: Repo | None = None,
 ) -> list[Patch | None]:
-    """Which patch each commit is: by id, then author and title, then title, then author and date.
+    """Which patch each commit is. Author and author date survive amend, reword and rebase.
 
-    Author and author date survive amend, reword and rebase; a title alone must be unique.
+    A title, or an author and date, that several have is settled by what the commits change, then
+    by their order. Commits made in the same second by a script have one author and date: those
+    are only paired where they change a file in common.
     """
     free = dict(enumerate(old))
     got: list[Patch | None] = [None] * len(commits)
+    diffs: dict[str, list[bytes]] = {}
 
-    def sweep(key_of: object) -> None:
-        assert callable(key_of)
+    def changed(oid: str) -> list[bytes]:
+        if repo is not None and not diffs:
+            left = [o for i, (o, _) in enumerate(commits) if got[i] is None]
+            left += [o for _, o, _ in free.values()]
+            diffs.update((o, _changed_lines(d)) for o, d in repo.patches(left))
+        return diffs.get(oid, [])
+
+    def kin(one: str, two: str) -> bool:
+        mine, theirs = ({x for x in changed(o) if x.startswith(b"diff --git ")} for o in (one, two))
+        return repo is None or bool(mine & theirs) or mine == theirs
+
+    def sweep(key_of: _Key, *, in_order: bool = False, related: bool = False) -> None:
         olds: dict[object, list[int]] = {}
         for i, (_, oid, commit) in free.items():
             olds.setdefault(key_of(oid, commit), []).append(i)
@@ -91,8 +106,13 @@ def match(
                 news.setdefault(key_of(oid, commit), []).append(i)
         for key, wanted in news.items():
             have = olds.get(key, [])
-            if len(have) == 1 and len(wanted) == 1:
-                got[wanted[0]] = free.pop(have[0])[0]
+            if not in_order and (len(have) != 1 or len(wanted) != 1):
+                continue
+            for mine in wanted:
+                fits = (i for i in have if not related or kin(commits[mine][0], old[i][1]))
+                if (found := next(fits, None)) is not None:
+                    have.remove(found)
+                    got[mine] = free.pop(found)[0]
 
     def title(commit: Commit) -> str:
         return commit.message.split("\n", 1)[0]
@@ -100,8 +120,19 @@ def match(
     sweep(lambda oid, commit: oid)
     sweep(lambda oid, commit: (commit.author, title(commit)))
     sweep(lambda oid, commit: title(commit))
-    sweep(lambda oid, commit: commit.author)
+    if free and None in got:
+        sweep(lambda oid, commit: (title(commit), tuple(changed(oid))), in_order=True)
+        sweep(lambda oid, commit: title(commit), in_order=True)
+        sweep(lambda oid, commit: (commit.author, tuple(changed(oid))), in_order=True)
+        sweep(lambda oid, commit: commit.author, in_order=True, related=True)
     return got
+
+
+_Key = Callable[[str, Commit], object]
+
+
+def _changed_lines(diff: bytes) -> list[bytes]:
+    return [x for x in diff.split(b"\n") if x.startswith((b"diff --git ", b"+", b"-"))]
 
 
 def to_files(
@@ -129,6 +160,9 @@ def to_files(
         out.fate[item.name] = "unchanged" if kept is not None else "changed"
         if item.known is None:
             out.fate[item.name] = "new"
+            title = item.commit.message.partition("\n")[0]
+            if title.startswith(("fixup! ", "squash! ", "amend! ")):
+                out.notes.append(f"{item.name}: `git rebase -i --autosquash` would fold `{title}`")
     _rewrite(out, repo, rewrite, owned)
     _edit_series(out, series, named, owned, new_base)
     return out
@@ -285,12 +319,15 @@ def new_name(commit: Commit, taken: Sequence[str]) -> str:
 
 
 def name_commits(
-    commits: Sequence[tuple[str, Commit]], old: Sequence[tuple[Patch, str, Commit]], series: Series
+    commits: Sequence[tuple[str, Commit]],
+    old: Sequence[tuple[Patch, str, Commit]],
+    series: Series,
+    repo: Repo | None = None,
 ) -> list[Named]:
     """Pair commits with patches; what is left over is new and named after its title."""
     taken = [p.name for p in series.patches]
     named = []
-    for (oid, commit), known in zip(commits, match(commits, old), strict=True):
+    for (oid, commit), known in zip(commits, match(commits, old, repo), strict=True):
         name = known.name if known else new_name(commit, taken)
         if not known:
             taken.append(name)

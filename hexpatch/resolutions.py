@@ -1,4 +1,4 @@
-"""Conflict resolutions, remembered in `patches/resolutions/` so that a colleague or CI replays them.
+"""Conflict resolutions, remembered in `patches/resolutions/`: a colleague or CI replays them.
 
 One file per conflict, named by the three sides; it holds the change from upstream's side to the
 resolved file as a diff, so it can be reviewed like any patch.

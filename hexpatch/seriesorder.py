@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hexpatch import seriesedit, yamltree
+from hexpatch import yamledit, yamltree
 from hexpatch.errors import HexpatchError
 from hexpatch.series import FILE
 from hexpatch.yamltree import ListNode, MapNode, Node, TextNode
@@ -36,7 +36,7 @@ def reorder(text: bytes, names: Sequence[str]) -> bytes:
             f"cannot reorder {FILE}: patches is not a block list",
             "write one `- name: X` per line and run again",
         )
-    spans = [seriesedit._item_lines(document, node, n) for n in range(len(node.items))]
+    spans = [yamledit.item_lines(document, node, n) for n in range(len(node.items))]
     blocks = {
         _name(item): document.text[a:b] for item, (a, b) in zip(node.items, spans, strict=True)
     }
@@ -51,7 +51,7 @@ def reorder(text: bytes, names: Sequence[str]) -> bytes:
         out += [document.text[done:start], block]
         done = end
     changed = "".join([*out, document.text[done:]])
-    result = seriesedit._bytes(changed, document.bom)
+    result = yamledit.to_bytes(changed, document.bom)
     if order(result) != new:
         raise HexpatchError(f"cannot reorder {FILE}", "move the entries by hand and run again")
     return result

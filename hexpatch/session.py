@@ -149,10 +149,16 @@ class Session:
         if not checkout.exists or checkout.branch() is not None:
             return None
         head = checkout.head()
-        if head is None or head in self.repo.refs("refs/").values():
+        if head is None or head in self.repo.refs("refs/").values() or head == self._made():
             return None
         seen = self.repo.git("for-each-ref", "--count=1", "--contains", head)
         return None if seen else head
+
+    def _made(self) -> str | None:
+        try:
+            return self.stack.tip
+        except HexpatchError:
+            return None
 
     def on_stack(self) -> None:
         """Refuse to take commits from elsewhere than branch `stack`."""
@@ -170,6 +176,12 @@ class Session:
 
     def files_applied(self) -> None:
         """Refuse to write commits over files that were edited since they were applied."""
+        if self.applied_tip() is None:
+            raise HexpatchError("the series is not applied yet", "run `hexpatch apply`")
+        if self.repo.ref(BASE) != self.base.commit:
+            raise HexpatchError(
+                "the checkout is not on the pinned base", "`hexpatch apply` puts it there"
+            )
         if self.stack.tip != self.applied_tip():
             hint = "`hexpatch apply` puts them into the checkout"
             if self.commits_changed():
@@ -184,11 +196,12 @@ class Session:
         if not self.checkout.exists:
             return
         self.store.flush()
-        trouble = self.checkout.in_the_way(target)
-        if trouble:
+        names = self.checkout.in_the_way(target)
+        if names:
+            shown = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
             raise HexpatchError(
-                f"the checkout can't move: {trouble}",
-                f"move those files out of {self.ws.checkout} and run again",
+                f"untracked files are in the way: {shown}",
+                f"move them out of {self.ws.checkout} and run again",
             )
 
     # -- changing --------------------------------------------------------------------------
@@ -200,6 +213,7 @@ class Session:
         *,
         before: FileState | None = None,
         force: bool = False,
+        index_only: bool = False,
         keep: Sequence[str] = (),
     ) -> str | None:
         """Record and carry out: these files, this stack, the checkout on its tip."""
@@ -209,6 +223,7 @@ class Session:
             refs={BASE: new.base, TIP: new.tip, BRANCH: new.tip},
             checkout=new.tip,
             force=force,
+            index_only=index_only,
             keep=tuple(keep),
         )
         return oplog.perform(self.ws, self.store, step, before)
@@ -252,7 +267,7 @@ def source_from(parsed: Series, patch: series.Patch, files: FileState) -> Source
 def opened(
     start: Path, command: str, say: Say, *, offline: bool = False, write: bool = True
 ) -> Iterator[Session]:
-    """A session on the workspace around `start`. Writers hold the lock; a killed run is finished."""
+    """A session on the workspace around `start`. Writers lock it; a killed run is finished."""
     ws = workspace.find(start)
     session = Session(ws, command, say, offline)
     try:

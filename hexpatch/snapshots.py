@@ -1,49 +1,35 @@
-"""Snapshots of upstream from package registries: archive -> git pack -> object store.
+"""Snapshots of upstream from package registries: downloaded once, kept in the user's cache.
 
-Nothing of an archive is unpacked to disk: its files go straight into git objects, and only those
-that belong to the tree. A pack is kept in the user's cache under the id of its tree.
+A pack is kept under the id of its tree, and linked into the object stores that need it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
-import gzip
 import hashlib
-import importlib.util
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tarfile
-import tempfile
 import time
-import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Protocol
+from typing import Protocol
 
-from hexpatch import catalogue, objects, proc
+from hexpatch import catalogue, objects, proc, shallow
 from hexpatch.catalogue import Entry, Spec
 from hexpatch.errors import HexpatchError
-from hexpatch.repo import Repo, init_bare
+from hexpatch.repo import Repo
+from hexpatch.shallow import present
 
 Say = Callable[[str], None]
 
-FILE_LIMIT = 512 << 20
-TOTAL_LIMIT = 4 << 30
 STALE_SECONDS = 24 * 3600
 TELL_SECONDS = 2.0
-# a lookup must not make a partial store ask its remote (git >= 2.39.4)
-NO_LAZY_FETCH = {"GIT_NO_LAZY_FETCH": "1"}
 
 _WAY_OUT = "check the network and the proxy settings, or name a clone of llama.cpp with --repo PATH"
-_BUNDLE = "package/llama/gitRelease.bundle"
-_VENDORED = re.compile(r"([^/]+)/vendor/llama\.cpp/(.+)", re.DOTALL)
-# code points that HFS+ leaves out of names: ".g\u200cit" is ".git" there
-_IGNORED_BY_HFS = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 
 
 def cache_dir() -> Path:
@@ -54,257 +40,6 @@ def cache_dir() -> Path:
     if Path(general).is_absolute():
         return Path(general, "hexpatch")
     return Path.home() / ".cache" / "hexpatch"
-
-
-# -- archive -> pack ---------------------------------------------------------------------------
-
-
-def pack_archive(archive: Path, kind: str, scratch: Path) -> tuple[Path, str]:
-    """(pack with its .idx beside it, tree id) of an npm or PyPI archive."""
-    try:
-        if kind == "npm":
-            return _pack_bundle(archive, scratch)
-        return _pack_sdist(archive, scratch)
-    except (tarfile.TarError, zlib.error, EOFError) as error:
-        raise HexpatchError(f"{archive.name} is truncated or damaged: {error}") from None
-    except OSError as error:
-        if error.errno is not None:
-            raise
-        raise HexpatchError(f"{archive.name} is truncated or damaged: {error}") from None
-
-
-def _members(archive: Path) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
-    """Members in order, each checked by its header before any of its data is used."""
-    total = 0
-    with gzip.open(archive) as plain, tarfile.open(fileobj=plain, mode="r|") as tar:
-        for member in tar:
-            tar.members = []  # type: ignore[attr-defined]  # else it keeps them all
-            total += member.size
-            _check_header(archive, member)
-            if total > TOTAL_LIMIT:
-                raise _refused(archive, f"it unpacks to more than {TOTAL_LIMIT >> 30} GB")
-            yield tar, member
-        while total < TOTAL_LIMIT and (rest := plain.read(1 << 20)):
-            total += len(rest)  # to the end: gzip's own sum is checked there
-
-
-def _check_header(archive: Path, member: tarfile.TarInfo) -> None:
-    if member.name.startswith("/"):
-        raise _refused(archive, "absolute name", member.name)
-    if ".." in member.name.split("/"):
-        raise _refused(archive, '".." in a name', member.name)
-    if member.size > FILE_LIMIT:
-        raise _refused(archive, f"a file of more than {FILE_LIMIT >> 20} MB", member.name)
-    if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
-        raise _refused(archive, "neither file, directory nor link", member.name)
-
-
-def _refused(archive: Path, why: str, name: str = "") -> HexpatchError:
-    return HexpatchError(f"{archive.name} is refused: {why}" + (f": {name!r}" if name else ""))
-
-
-def _data(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    source = tar.extractfile(member)
-    assert source is not None
-    data = source.read()
-    if len(data) != member.size:
-        raise EOFError(f"{member.name} ends early")
-    return data
-
-
-def _index(archive: Path, repo: Repo, pack: Path) -> Path:
-    """Index a pack; every link in it is followed and every tree checked as fsck does."""
-    idx = pack.with_suffix(".idx")
-    try:
-        repo.git("index-pack", "--strict", "--no-rev-index", "-o", str(idx), str(pack))
-    except HexpatchError as error:
-        raise HexpatchError(f"{archive.name} is truncated or damaged: {error.message}") from None
-    return pack
-
-
-def _pack_bundle(archive: Path, scratch: Path) -> tuple[Path, str]:
-    """npm: the git bundle inside holds one ref, to a parentless commit, and all its objects."""
-    repo = init_bare(scratch / "git")
-    pack = repo.git_dir / "objects" / "pack" / "pack-snapshot.pack"
-    pack.parent.mkdir(parents=True, exist_ok=True)
-    commit = None
-    for tar, member in _members(archive):
-        if member.name != _BUNDLE:
-            continue
-        if commit is not None:
-            raise _refused(archive, "two members of one name", member.name)
-        if not member.isreg():
-            raise _refused(archive, "not a regular file", member.name)
-        source = tar.extractfile(member)
-        assert source is not None
-        commit = _bundle_head(archive, source)
-        with pack.open("wb") as sink:
-            shutil.copyfileobj(source, sink, 1 << 20)
-    if commit is None:
-        raise _refused(archive, f"it has no {_BUNDLE}")
-    with repo:
-        _index(archive, repo, pack)
-        parts = repo.commit(commit)
-    if parts.parents:
-        raise _refused(archive, "the commit in its bundle has parents")
-    return pack, parts.tree
-
-
-def _bundle_head(archive: Path, source: IO[bytes]) -> str:
-    """Read a bundle's header (gitformat-bundle(5)); the pack follows."""
-    signature = source.readline(64)
-    if signature not in (b"# v2 git bundle\n", b"# v3 git bundle\n"):
-        raise _refused(archive, "its bundle has no git bundle header")
-    heads: list[str] = []
-    while (text := source.readline(4096)) not in (b"\n", b""):
-        if text.startswith(b"@") and signature.startswith(b"# v3"):
-            if text != b"@object-format=sha1\n":
-                raise _refused(archive, f"its bundle needs {text.decode('latin-1').strip()}")
-        elif found := re.fullmatch(rb"([0-9a-f]{40}) \S+\n", text):
-            heads.append(found[1].decode())
-        else:
-            raise _refused(archive, "its bundle is not complete in itself")
-    if len(heads) != 1:
-        raise _refused(archive, f"its bundle has {len(heads)} refs instead of one")
-    return heads[0]
-
-
-@dataclass
-class _Vendored:
-    """What is below vendor/llama.cpp/ so far: path -> (mode, blob id)."""
-
-    files: dict[bytes, tuple[int, str]] = field(default_factory=dict)
-    directories: set[bytes] = field(default_factory=set)
-    top: str | None = None
-
-
-def _pack_sdist(archive: Path, scratch: Path) -> tuple[Path, str]:
-    """PyPI: the vendored files, read twice (names and ids, then data), become one pack."""
-    found = _Vendored()
-    for tar, member, path in _vendored(archive):
-        _add(archive, found, tar, member, path)
-    if not found.files:
-        raise _refused(archive, "it has no files in vendor/llama.cpp/")
-    root, trees = build_trees(found.files)
-    blobs = {oid for _, oid in found.files.values()}
-    pack = scratch / "git" / "objects" / "pack" / "pack-snapshot.pack"
-    repo = init_bare(scratch / "git")
-    pack.parent.mkdir(parents=True, exist_ok=True)
-
-    def emit() -> Iterator[tuple[str, bytes]]:
-        missing = set(blobs)
-        for tar, member, _ in _vendored(archive):
-            if not member.isdir() and not member.islnk():
-                data = _content(tar, member)
-                oid = objects.object_id("blob", data)
-                if oid in missing:
-                    missing.remove(oid)
-                    yield "blob", data
-        for tree in trees.values():
-            yield "tree", tree
-
-    with pack.open("wb") as sink:
-        for chunk in objects.pack(emit(), len(blobs) + len(trees)):
-            sink.write(chunk)
-    return _index(archive, repo, pack), root
-
-
-def _vendored(archive: Path) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo, bytes]]:
-    """Members below */vendor/llama.cpp/ with their path there, but for the submodule's `.git`."""
-    top = None
-    for tar, member in _members(archive):
-        match = _VENDORED.fullmatch(member.name)
-        if match is None:
-            continue
-        if top not in (None, match[1]):
-            raise _refused(archive, "two top directories", member.name)
-        top = match[1]
-        if match[2] == ".git" and member.isreg():
-            continue
-        path = match[2].encode("utf-8", "surrogateescape")
-        if not safe_path(path):
-            raise _refused(archive, "a name git doesn't allow", member.name)
-        yield tar, member, path
-
-
-def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    if member.issym():
-        return member.linkname.encode("utf-8", "surrogateescape")
-    return _data(tar, member)
-
-
-def _add(
-    archive: Path, found: _Vendored, tar: tarfile.TarFile, member: tarfile.TarInfo, path: bytes
-) -> None:
-    parents = [path[:at] for at, byte in enumerate(path) if byte == 0x2F]
-    if any(p in found.files for p in parents):
-        raise _refused(archive, "a name below a file", member.name)
-    found.directories.update(parents)
-    if member.isdir():
-        if path in found.files:
-            raise _refused(archive, "two members of one name", member.name)
-        found.directories.add(path)
-        return
-    if path in found.files or path in found.directories:
-        raise _refused(archive, "two members of one name", member.name)
-    if member.islnk():
-        match = _VENDORED.fullmatch(member.linkname)
-        target = found.files.get(match[2].encode("utf-8", "surrogateescape")) if match else None
-        if target is None or target[0] == objects.LINK:
-            raise _refused(archive, "a hard link that leads out of the tree", member.name)
-        found.files[path] = target
-        return
-    data = _content(tar, member)
-    if member.issym():
-        if not safe_link(path, data):
-            raise _refused(archive, "a link that leads out of the tree", member.name)
-        mode = objects.LINK
-    else:
-        mode = objects.EXECUTABLE if member.mode & 0o100 else objects.FILE
-    found.files[path] = mode, objects.object_id("blob", data)
-
-
-def safe_path(path: bytes) -> bool:
-    """A relative path that git would store: no empty, `.`, `..` or `.git` component, no NUL."""
-    return b"\0" not in path and all(_safe_name(part) for part in path.split(b"/"))
-
-
-def _safe_name(part: bytes) -> bool:
-    text = _IGNORED_BY_HFS.sub("", part.decode("utf-8", "surrogateescape")).lower()
-    # NTFS: trailing dots and blanks and ":stream" don't count, "\" separates, GIT~1 is .git
-    plain = [p.split(":")[0].rstrip(". ") for p in text.split("\\")]
-    return part not in (b"", b".", b"..") and not {".git", "git~1", "..", ""} & set(plain)
-
-
-def safe_link(path: bytes, target: bytes) -> bool:
-    """A symbolic link whose target stays in the tree: `..` only in front, and not too many."""
-    parts = target.split(b"/")
-    ups = 0
-    while ups < len(parts) and parts[ups] == b"..":
-        ups += 1
-    rest = b"/".join(parts[ups:])
-    return ups <= path.count(b"/") and (safe_path(rest) if rest else ups > 0)
-
-
-def build_trees(entries: dict[bytes, tuple[int, str]]) -> tuple[str, dict[str, bytes]]:
-    """(root id, id -> bytes of every tree) for path -> (mode, blob id)."""
-    levels: dict[bytes, dict[bytes, tuple[int, str]]] = {b"": {}}
-    for path, entry in entries.items():
-        directory, _, name = path.rpartition(b"/")
-        levels.setdefault(directory, {})[name] = entry
-        while directory:
-            directory = directory.rpartition(b"/")[0]
-            levels.setdefault(directory, {})
-    trees: dict[str, bytes] = {}
-    oid = ""
-    for directory in sorted(levels, key=lambda d: (d != b"", d.count(b"/")), reverse=True):
-        data = objects.format_tree(levels[directory])
-        oid = objects.object_id("tree", data)
-        trees[oid] = data
-        if directory:
-            parent, _, name = directory.rpartition(b"/")
-            levels[parent][name] = objects.TREE, oid
-    return oid, trees
 
 
 # -- downloads ---------------------------------------------------------------------------------
@@ -318,7 +53,6 @@ class Client(Protocol):
         ...
 
 
-@dataclass(frozen=True)
 class PackageClients:
     """npm and pip, as the user has set them up."""
 
@@ -327,7 +61,9 @@ class PackageClients:
         return (self._npm if spec.kind == "npm" else self._pip)(spec, integrity, into, scratch)
 
     def _npm(self, spec: Spec, integrity: str | None, into: Path, scratch: Path) -> list[str]:
-        npm = shutil.which("npm")
+        from shutil import which
+
+        npm = which("npm")
         if npm is None:
             raise HexpatchError(
                 f"{spec.label} comes through npm, which is not installed",
@@ -337,9 +73,11 @@ class PackageClients:
         return [*argv, "--ignore-scripts", "--no-update-notifier", "--cache", str(scratch / "npm")]
 
     def _pip(self, spec: Spec, integrity: str | None, into: Path, scratch: Path) -> list[str]:
+        from importlib.util import find_spec
+
         # pip asks a source archive for its metadata; with build isolation that compiles CMake
         for module in ("pip", "scikit_build_core"):
-            if importlib.util.find_spec(module) is None:
+            if find_spec(module) is None:
                 raise HexpatchError(
                     f"{spec.label} comes through pip with scikit-build-core, "
                     f"and {module} is not installed for {sys.executable}",
@@ -433,6 +171,10 @@ class Cache:
             yield
 
     def _fill(self, spec: Spec, entry: Entry | None) -> tuple[str, Path]:
+        from tempfile import TemporaryDirectory
+
+        from hexpatch.archive import pack_archive  # tarfile and what it needs
+
         if self.offline:
             raise HexpatchError(
                 f"offline: the snapshot {spec.label} is not in the cache {self.directory}",
@@ -441,7 +183,7 @@ class Cache:
         if entry is None:
             self.say(f"{spec} is not in the catalogue: only the package client checked its sum")
         self._sweep()
-        with tempfile.TemporaryDirectory(
+        with TemporaryDirectory(
             prefix=f"tmp-{os.getpid()}-", dir=self.directory, ignore_cleanup_errors=True
         ) as scratch:
             archive = self._download(spec, entry, Path(scratch))
@@ -451,7 +193,7 @@ class Cache:
             pack = self._keep(made, tree)
         if entry is None:
             note = self.directory / f"{spec.name}.tree"
-            _write(note, tree + "\n")
+            shallow.write_whole(note, tree + "\n")
         return tree, pack
 
     def _keep(self, made: Path, tree: str) -> Path:
@@ -463,12 +205,14 @@ class Cache:
 
     def _sweep(self) -> None:
         """Remove what killed runs left: their process is gone, or they are a day old."""
+        from shutil import rmtree
+
         for left in self.directory.glob("tmp-*"):
             owner = left.name.split("-")[1]
             with contextlib.suppress(OSError):
                 old = time.time() - left.stat().st_mtime > STALE_SECONDS
                 if old or not (owner.isdigit() and _alive(int(owner))):
-                    shutil.rmtree(left, ignore_errors=True)
+                    rmtree(left, ignore_errors=True)
 
     # -- one download ----------------------------------------------------------------------
 
@@ -569,13 +313,6 @@ def _alive(pid: int) -> bool:
     return True
 
 
-def _write(path: Path, text: str) -> None:
-    """Whole, then renamed."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_text(text)
-    part.replace(path)
-
-
 def _intact(pack: Path) -> bool:
     """Do pack and index end in their own sums, and the index in the sum of this pack?"""
     trailers = []
@@ -595,20 +332,6 @@ def _intact(pack: Path) -> bool:
 
 
 # -- pack -> store -----------------------------------------------------------------------------
-
-
-def present(repo: Repo, oids: Sequence[str]) -> set[str]:
-    """Which objects are there, without asking a promisor remote for the others."""
-    if not oids:
-        return set()
-    args = ("cat-file", "--batch-check=%(objectname)")
-    text = "\n".join(oids).encode() + b"\n"
-    status, out = repo.git_status(*args, stdin=text, ok=range(-15, 256), env=NO_LAZY_FETCH)
-    found = {line.decode() for line in out.split(b"\n") if line and b" " not in line}
-    if status == 0 or len(oids) == 1:
-        return found
-    # git dies at the first object that is promised and absent: ask one by one
-    return {oid for oid in oids if oid in found or present(repo, [oid])}
 
 
 def install(repo: Repo, entry: Entry, cache: Cache) -> str:
@@ -643,12 +366,14 @@ def link_pack(repo: Repo, cache: Cache, spec: Spec) -> str:
 
 
 def _link(source: Path, target: Path) -> None:
+    from shutil import copyfile
+
     part = target.with_name(f"tmp_{target.name}.{os.getpid()}")
     part.unlink(missing_ok=True)
     try:
         os.link(source, part)
     except OSError:  # another file system, or one without hard links
-        shutil.copyfile(source, part)
+        copyfile(source, part)
         part.chmod(0o444)
     part.replace(target)
 
@@ -659,23 +384,10 @@ def adopt(repo: Repo, entry: Entry) -> str:
     ref = f"refs/snapshots/{entry.name}"
     if repo.ref(ref) == commit:
         return commit
-    _write_alone(repo, commit, catalogue.commit_data(entry))
-    mend_shallow(repo)
+    shallow.write_alone(repo, commit, catalogue.commit_data(entry))
+    shallow.mend(repo)
     repo.update_refs({ref: commit})
     return commit
-
-
-def _write_alone(repo: Repo, oid: str, data: bytes) -> None:
-    """Write a commit whose parents may be missing: listed as shallow before it exists.
-
-    So a crash at any point leaves a store that fsck takes; mend_shallow drops needless lines.
-    """
-    if present(repo, [oid]):
-        return
-    path = repo.git_dir / "shallow"
-    _write(path, _text(_lines(path) | {oid}))
-    repo.close()
-    repo.write_objects([("commit", data)])
 
 
 def adopt_unlisted(repo: Repo, name: str, tree: str) -> str:
@@ -690,69 +402,10 @@ def adopt_unlisted(repo: Repo, name: str, tree: str) -> str:
 def adopt_upstream(repo: Repo, entry: Entry) -> str:
     """Upstream's own commit of an entry's tree, without its history."""
     assert entry.upstream is not None
-    _write_alone(repo, entry.upstream, entry.upstream_object)
-    mend_shallow(repo)
+    shallow.write_alone(repo, entry.upstream, entry.upstream_object)
+    shallow.mend(repo)
     repo.update_refs({f"refs/upstream/commits/{entry.upstream}": entry.upstream})
     return entry.upstream
-
-
-def mend_shallow(repo: Repo, borrowed: frozenset[str] | None = None) -> None:
-    """Rewrite `shallow`: the commits in the store whose parents are not.
-
-    These are snapshots whose predecessor is not installed, upstream commits that came alone, what
-    clones we borrow objects from list (`borrowed`; None: as last time), and git's own lines.
-    """
-    path, note = repo.git_dir / "shallow", repo.git_dir / "hexpatch-shallow-clone"
-    now = _lines(path)
-    lent_before = _lines(note)
-    lent = lent_before if borrowed is None else borrowed
-    table = catalogue.entries()
-    line = [catalogue.commit_id(e) for e in table]
-    own = [e.upstream for e in table if e.upstream]
-    there = present(repo, [*line, *own, *(e.tree for e in table)])
-    needed = set(lent)
-    before: tuple[str, str] | None = None
-    for commit, entry in zip(line, table, strict=True):
-        if commit in there and before is not None and not set(before) <= there:
-            needed.add(commit)
-        before = commit, entry.tree
-    for entry in table:
-        if entry.upstream in there and not _has_parents(repo, entry):
-            needed.add(entry.upstream)
-    ours = {*line, *own, *lent_before}
-    wanted = (now - ours) | needed
-    if lent != lent_before:
-        _write(note, _text(lent | (lent_before & now)))
-    if wanted != now:
-        if wanted:
-            _write(path, _text(wanted))
-        else:
-            path.unlink(missing_ok=True)
-        repo.close()  # a running reader has the old list
-    if lent != lent_before:
-        _write(note, _text(lent))
-
-
-def upstream_edge(repo: Repo) -> frozenset[str]:
-    """Upstream's own commits that are in the store without their history."""
-    own = {e.upstream for e in catalogue.entries() if e.upstream}
-    return _lines(repo.git_dir / "shallow") & own
-
-
-def _has_parents(repo: Repo, entry: Entry) -> bool:
-    parents = objects.parse_commit(entry.upstream_object).parents
-    return present(repo, parents) == set(parents)
-
-
-def _lines(path: Path) -> frozenset[str]:
-    try:
-        return frozenset(path.read_text("ascii").split())
-    except FileNotFoundError:
-        return frozenset()
-
-
-def _text(lines: set[str] | frozenset[str]) -> str:
-    return "".join(f"{line}\n" for line in sorted(lines))
 
 
 @dataclass(frozen=True)

@@ -333,7 +333,7 @@ class Gatherer:
         The number of culprits.
         """
         culprits = 0
-        runs, ends = HUNT_RUNS, time.monotonic() + self.timeout
+        runs, ends = HUNT_RUNS, time.monotonic() + max(60.0, self.timeout)
         together, single = max(5.0, self.timeout / 30), max(10.0, self.timeout / 10)
         queue = [left[at : at + HUNT_CHUNK] for at in range(0, len(left), HUNT_CHUNK)]
         self.say(f"{op}: {_died(first)}; looking for the case among {len(left)}")
@@ -364,7 +364,9 @@ class Gatherer:
             if n not in results.blocks[0] or results.blocks[0][n].status not in dead
         ]
         if rest:
-            results.problems.append(f"{op}: time is up, {len(rest)} cases could not be run singly")
+            results.problems.append(
+                f"{op}: {_died(first)}, and {len(rest)} cases could not be run singly"
+            )
         return culprits
 
     def _blame(self, results: Results, name: str, out: Outcome, limit: float) -> None:

@@ -31,7 +31,7 @@ class _Loose:
         path = self.folder / oid[:2] / oid[2:]
         if not path.exists():
             path.parent.mkdir(exist_ok=True)
-            path.write_bytes(zlib.compress(b"%s %d\0" % (kind.encode(), len(data)) + data, 1))
+            path.write_bytes(zlib.compress(b"%s %d\0" % (kind.encode(), len(data)) + data, 0))
         return oid
 
     def commit(self, data: bytes, *parents: str) -> str:
@@ -60,6 +60,8 @@ def merge_text(
         status, out = repo.git_status(
             "-c",
             "merge.conflictStyle=zdiff3",
+            "-c",
+            "core.looseCompression=0",
             "merge-tree",
             "--write-tree",
             one,

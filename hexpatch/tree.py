@@ -49,9 +49,8 @@ class Content:
         if self._lines is not None:
             return b"\n".join(self._lines)
         assert self._oid is not None
-        data = self.store.read(self._oid, "blob")
         # kept once: as lines when somebody asks for lines, else not at all
-        return data
+        return self.store.read(self._oid, "blob")
 
     @property
     def oid(self) -> str:
@@ -73,6 +72,14 @@ class Content:
 
     def binary(self) -> bool:
         """git's rule: a NUL in the first 8000 bytes."""
+        if self._data is None and self._lines is not None:
+            head, size = [], 0
+            for line in self._lines:
+                head.append(line)
+                size += len(line) + 1
+                if size >= 8000:
+                    break
+            return b"\0" in b"\n".join(head)[:8000]
         return b"\0" in self.data[:8000]
 
 

@@ -24,7 +24,7 @@ def undo(session: Session, name: str | None) -> Operation:
     unstacked = BRANCH in refs and refs[BRANCH] is None  # there was no stack yet
     target = op.refs_after.get(oplog.BASE) if unstacked else refs.get(BRANCH)
     again = BRANCH in refs and BRANCH not in op.refs_after  # its undo had removed the checkout
-    if target == here or not (session.checkout.exists or again):
+    if (target == here and not unstacked) or not (session.checkout.exists or again):
         target = None
     if target:
         session.room_for(target)

@@ -25,6 +25,7 @@ from hexpatch.compare import (
     HOST,
     LIMITS,
     PRISTINE,
+    REFERENCE,
     TOLERANCE,
     Plan,
     alone,
@@ -127,7 +128,7 @@ def examine(stage: Stage, want: Wanted) -> Finding:
         here = there
         if stage.stack.exe != stage.base.exe:
             here = list_cases(stage.stack, want.params, stage.sources[1])
-        found.notes += [there.plumbing] if there.plumbing else []
+        found.notes += [there.plumbing] if there.plumbing and want.params is None else []
         units, wrong = expand(want.entries, {**there.known(), **here.known()})
         found.problems += wrong
         if units:
@@ -313,6 +314,7 @@ def validate(
         problems=tuple(problems),
         seconds=round(time.monotonic() - began, 1),
         tools=tools,
+        reference=REFERENCE[plan.mode],
     )
     if not problems and not any(TIMEOUT in (c.base, c.stack) for c in cases):
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -107,7 +107,7 @@ class Walk:
             status = "blocked" if item.laid.blocked_by else "conflict"
             return Row(item.name, status, detail, item.laid.blocked_by), None
         landing = self.landings.get(item.name)
-        if landing is not None and not landing.reverted_by:
+        if landing is not None and not landing.reverted_by and not self._fits_again(item.laid):
             self._leave_out(item.laid)
             return Row(item.name, "landed", (landing.text,)), None
         for need in item.needs:
@@ -116,11 +116,24 @@ class Walk:
                 return Row(item.name, "blocked", (f"needs {need}",), need), None
         return self._pick(item.laid, landing)
 
+    def _fits_again(self, laid: Laid) -> bool:
+        """Would a landed patch change a file without a conflict? Then it is not there now.
+
+        An added file says nothing: it may have been moved.
+        """
+        trial = self.tree.fork()
+        picked = pick(trial, laid, self.drift, laid.name)
+        if picked.conflicts or not any(change.pre for change in picked.clean):
+            return False
+        return not landed.applied_twice(self.tree, trial, laid)
+
     def _pick(self, laid: Laid, landing: Landing | None) -> tuple[Row, Picked]:
-        twice = landed.applied_twice(self.tree, laid)
-        before = self.tree.fork() if twice else self.tree
+        before = self.tree.fork()
         picked = pick(self.tree, laid, self.drift, laid.name, self.resolve)
-        notes = (f"was upstream: {landing.text}",) if landing else ()
+        notes: tuple[str, ...] = ()
+        if landing is not None:
+            back = "" if landing.reverted_by else ", not there any more"
+            notes = (f"was upstream: {landing.text}{back}",)
         if picked.conflicts:
             blocker = stack.blocked_by(laid, picked.conflicts, self.failed)
             self._fail(laid)
@@ -130,6 +143,7 @@ class Walk:
         if picked.status == "landed":
             detail = ("upstream has all of it; nothing is left",)
             return Row(laid.name, "landed", detail + notes), picked
+        twice = landed.applied_twice(before, self.tree, laid)
         if twice and picked.status not in ("partly", "resolved"):
             self.tree = before
             self._fail(laid)
@@ -154,16 +168,14 @@ class Walk:
     def _revive(self, item: Item) -> Row:
         trial = self.tree.fork()
         laid = lay(trial, item.source) if item.whole else None
-        if isinstance(laid, Laid) and laid.changes:
-            there = all(
-                landed.has_change(entry.content.lines if entry else None, change)
-                for change in laid.changes
-                for entry in (self.tree.get(change.path),)
-            )
-            if not there and not landed.applied_twice(self.tree, laid):
-                self.tree = trial
-                self._leave_out(laid)
-                return Row(item.name, "revived", (f"was {item.why_out}, fits again",))
+        if (
+            isinstance(laid, Laid)
+            and laid.changes
+            and not landed.applied_twice(self.tree, trial, laid)
+        ):
+            self.tree = trial
+            self._leave_out(laid)
+            return Row(item.name, "revived", (f"was {item.why_out}, fits again",))
         detail = ("not part of the stack",)
         return Row(item.name, item.why_out, detail)
 

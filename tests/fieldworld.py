@@ -73,3 +73,76 @@ def made_by_git(upstream: Path, onto: str, files: Iterable[Path], branch: str = 
     tree = git(upstream, "rev-parse", "HEAD^{tree}")
     git(upstream, "checkout", "-q", "main")
     return tree
+
+
+# -- small stories --------------------------------------------------------------------------
+
+Files = dict[str, str | bytes | None]
+
+
+def numbered(word: str, count: int, **instead: str) -> str:
+    """Lines `word 1` .. `word N`, some of them replaced (_7="text")."""
+    return "".join(instead.get(f"_{n}", f"{word} {n}") + "\n" for n in range(1, count + 1))
+
+
+def put(repo: Path, message: str, files: Files, **how: str) -> str:
+    """Commit these files (None deletes; `how` is link= or mode= for one path)."""
+    for name, data in files.items():
+        target = repo / name
+        if data is None:
+            git(repo, "rm", "-q", "-r", name)
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.is_symlink():
+            target.unlink()
+        target.write_bytes(data if isinstance(data, bytes) else data.encode())
+    for old, new in (pair.split(">") for pair in how.get("move", "").split()):
+        (repo / new).parent.mkdir(parents=True, exist_ok=True)
+        git(repo, "mv", old, new)
+    for name, to in (pair.split(">") for pair in how.get("link", "").split()):
+        (repo / name).unlink(missing_ok=True)
+        (repo / name).symlink_to(to)
+    for name in how.get("executable", "").split():
+        (repo / name).chmod(0o755)
+    git(repo, "add", "-A")
+    git(repo, "commit", "-q", "--allow-empty", "-m", message)
+    return git(repo, "rev-parse", "HEAD")
+
+
+class Story:
+    """An upstream with `base`, `main` and `stack` (our commits on base), and a series of them."""
+
+    def __init__(self, root: Path, base: Files, **how: str) -> None:
+        self.root = root
+        self.up = root / "upstream"
+        self.up.mkdir()
+        git(self.up, "init", "-q", "-b", "main")
+        put(self.up, "base tree", base, **how)
+        git(self.up, "tag", "base")
+        git(self.up, "branch", "stack")
+
+    def upstream(self, message: str, files: Files | None = None, **how: str) -> str:
+        git(self.up, "checkout", "-q", "main")
+        return put(self.up, message, files or {}, **how)
+
+    def patch(self, message: str, files: Files | None = None, **how: str) -> str:
+        git(self.up, "checkout", "-q", "stack")
+        return put(self.up, message, files or {}, **how)
+
+    def world(self) -> World:
+        """The patches in a series on the base, applied."""
+        git(self.up, "checkout", "-q", "main")
+        world = started(self.root / "work", self.up)
+        world.ok("import", "stack")
+        return world
+
+    def by_git(self) -> str | None:
+        """Tree of `git rebase main`, or None if it stops."""
+        git(self.up, "checkout", "-q", "-B", "rebased", "stack")
+        git(self.up, "rebase", "main", check=False)
+        stopped = (self.up / ".git" / "rebase-merge").exists()
+        if stopped:
+            git(self.up, "rebase", "--abort")
+        tree = git(self.up, "rev-parse", "HEAD^{tree}")
+        git(self.up, "checkout", "-q", "main")
+        return None if stopped else tree

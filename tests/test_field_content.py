@@ -11,21 +11,15 @@ from conftest import World, git, hexpatch
 from fieldworld import inputs, listed, messages, patches, rows, started, state, trees
 
 
-def body(data: bytes) -> bytes:
-    """A patch without its `From <id>` line."""
-    return data.split(b"\n", 1)[1]
-
-
-def hunks(data: bytes) -> bytes:
-    """The diff of a patch, without the mail's signature."""
-    return data[data.index(b"diff --git ") :].rsplit(b"-- \n", 1)[0]
+def hunks(data: bytes) -> list[bytes]:
+    """The lines of a patch's diff, without the mail's signature and the ids' lengths."""
+    lines = data[data.index(b"diff --git ") :].rsplit(b"-- \n", 1)[0].split(b"\n")
+    return [line for line in lines if not line.startswith(b"index ")]
 
 
 def counts(world: World) -> dict[str, dict[str, tuple[int, int]]]:
     listing = world.ok("series", "--json").json["patches"]
-    return {
-        p["name"]: {f["path"]: (f["added"], f["removed"]) for f in p["files"]} for p in listing
-    }
+    return {p["name"]: {f["path"]: (f["added"], f["removed"]) for f in p["files"]} for p in listing}
 
 
 @pytest.fixture(params=["import", "by hand"])
@@ -76,9 +70,7 @@ def test_imported_hunks_are_the_hunks_of_the_file(field: Any, tmp_path: Path) ->
     world.ok("import", *map(str, patches("01")))
     mine = [world.root / "patches" / f"{n}.patch" for n in counts(world)]
     for file, want in zip(mine, patches("01"), strict=True):
-        got = [x for x in hunks(file.read_bytes()).split(b"\n") if not x.startswith(b"index ")]
-        said = [x for x in hunks(want.read_bytes()).split(b"\n") if not x.startswith(b"index ")]
-        assert got == said
+        assert hunks(file.read_bytes()) == hunks(want.read_bytes())
 
 
 # -- 02 -------------------------------------------------------------------------------------
@@ -244,7 +236,9 @@ def test_shapes_do_not_depend_on_file_modes_of_the_user(
     field: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = tmp_path / "gitconfig"
-    config.write_text("[core]\n\tfileMode = false\n\tautocrlf = true\n[apply]\n\twhitespace = fix\n")
+    config.write_text(
+        "[core]\n\tfileMode = false\n\tautocrlf = true\n[apply]\n\twhitespace = fix\n"
+    )
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
     world = started(tmp_path / "work", field("07")[0])
     world.ok("import", *map(str, patches("07")))

@@ -10,11 +10,12 @@ import hexpatch
 PACKAGE = Path(hexpatch.__file__).parent
 LAYERS = [
     "errors workspace proc",
-    "objects repo textmerge catalogue snapshots sources",
-    "yamltree series seriesedit seriesorder lockfile "
-    "diffpath binpatch filediff gitdiff maildate header patchfile mail",
+    "objects repo textmerge catalogue archive shallow snapshots remote borrow sources",
+    "yamltree yamlquote yamledit seriesmodel seriesrules seriescheck series seriesedit seriesorder "
+    "lockfile "
+    "diffpath binpatch filediff hunks gitdiff maildate mailfield header patchfile mail",
     "tree place drift pick merge stack resolutions oplog checkout landed walk session refresh rebase "
-    "apply edit undoing",
+    "apply conflict edit undoing",
     "build tbo tborun compare evidence validate prove report "
     "titles content checklist changelog prbranch exportdir export",
     "render cliroot cliseries clistack cliproof cli __main__",
@@ -63,7 +64,11 @@ def test_imports_point_down() -> None:
 
 
 def test_one_place_for_each_outside_thing() -> None:
-    places = {"git": {"repo"}, "click": {"cliroot", "cliseries", "clistack", "cliproof", "render"}, "requests": {"sources", "github"}}
+    places = {
+        "git": {"repo"},
+        "click": {"cliroot", "cliseries", "clistack", "cliproof", "render"},
+        "requests": {"sources", "github"},
+    }
     for name, used in modules().items():
         for package, allowed in places.items():
             tops = {u.partition(".")[0] for u in used}

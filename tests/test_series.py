@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hexpatch import series, yamltree
+from hexpatch import series, seriesrules, yamltree
 from hexpatch.errors import HexpatchError, InvalidSeries
 
 CASES = Path(__file__).parent / "cases" / "series-yaml"
@@ -484,8 +484,8 @@ def test_branch_names_like_git(tmp_path: Path) -> None:
             check=False,
             cwd=tmp_path,
         )
-        assert (series.ref_fault(name) is None) == (git.returncode == 0), name
-    assert series.ref_fault("@")  # git reads it as HEAD
+        assert (seriesrules.ref_fault(name) is None) == (git.returncode == 0), name
+    assert seriesrules.ref_fault("@")  # git reads it as HEAD
 
 
 @pytest.mark.parametrize(
@@ -511,7 +511,7 @@ def test_branch_names_like_git(tmp_path: Path) -> None:
     ],
 )
 def test_urls(url: str, good: bool) -> None:
-    assert (series.url_fault(url) is None) == good
+    assert (seriesrules.url_fault(url) is None) == good
 
 
 def test_tree_without_libyaml(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from hexpatch import catalogue, objects, snapshots
+from hexpatch import catalogue, objects, shallow, snapshots
+from hexpatch.archive import BUNDLE, pack_archive
 from hexpatch.catalogue import Entry, Spec
 from hexpatch.errors import HexpatchError
 from hexpatch.repo import Repo, environment, init_bare
@@ -89,7 +90,7 @@ def sdist(path: Path, files: dict[str, bytes]) -> Path:
 def npm_tgz(path: Path, repo: Path) -> Path:
     bundle = path.with_suffix(".bundle")
     git(repo, "bundle", "create", "-q", str(bundle), "HEAD")
-    return tgz(path, [file("package/x.js"), file(snapshots._BUNDLE, bundle.read_bytes())])
+    return tgz(path, [file("package/x.js"), file(BUNDLE, bundle.read_bytes())])
 
 
 @dataclass
@@ -266,16 +267,16 @@ def test_sdist_becomes_the_tree_git_would_make(tmp_path: Path) -> None:
             mode = path.stat().st_mode & 0o777
             members.append(file(f"p/vendor/llama.cpp/{name}", path.read_bytes(), mode))
     archive = tgz(tmp_path / "a.tar.gz", members)
-    pack, tree = snapshots.pack_archive(archive, "pypi", tmp_path / "scratch")
+    pack, tree = pack_archive(archive, "pypi", tmp_path / "scratch")
     assert tree == git(repo, "rev-parse", "HEAD^{tree}")
     assert pack.with_suffix(".idx").exists()
 
 
 def test_hard_link_inside_the_tree_is_the_same_file(tmp_path: Path) -> None:
     members = [file(vendored("a")), special(vendored("b"), tarfile.LNKTYPE, vendored("a"))]
-    linked = snapshots.pack_archive(tgz(tmp_path / "a.tar.gz", members), "pypi", tmp_path / "1")
+    linked = pack_archive(tgz(tmp_path / "a.tar.gz", members), "pypi", tmp_path / "1")
     plain = sdist(tmp_path / "b.tar.gz", {"a": b"x\n", "b": b"x\n"})
-    assert linked[1] == snapshots.pack_archive(plain, "pypi", tmp_path / "2")[1]
+    assert linked[1] == pack_archive(plain, "pypi", tmp_path / "2")[1]
 
 
 HOSTILE = {
@@ -323,11 +324,11 @@ def test_absurd_sizes_are_refused_by_the_header(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive = sdist(tmp_path / "a.tar.gz", {"big": b"x" * 5000})
-    monkeypatch.setattr(snapshots, "FILE_LIMIT", 4999)
-    fails(lambda: snapshots.pack_archive(archive, "pypi", tmp_path / "s"), "a file of more than")
-    monkeypatch.setattr(snapshots, "FILE_LIMIT", 1 << 20)
-    monkeypatch.setattr(snapshots, "TOTAL_LIMIT", 5000)
-    fails(lambda: snapshots.pack_archive(archive, "pypi", tmp_path / "s"), "unpacks to more than")
+    monkeypatch.setattr("hexpatch.archive.FILE_LIMIT", 4999)
+    fails(lambda: pack_archive(archive, "pypi", tmp_path / "s"), "a file of more than")
+    monkeypatch.setattr("hexpatch.archive.FILE_LIMIT", 1 << 20)
+    monkeypatch.setattr("hexpatch.archive.TOTAL_LIMIT", 5000)
+    fails(lambda: pack_archive(archive, "pypi", tmp_path / "s"), "unpacks to more than")
 
 
 @pytest.mark.parametrize("cut", [10, 200, -30, -1])
@@ -337,7 +338,7 @@ def test_truncated_archive(cut: int, kind: int, tmp_path: Path, shelf: Shelf) ->
     whole = shelf.client.archives[str(spec)]
     short = tmp_path / "short.tgz"
     short.write_bytes(whole.read_bytes()[:cut])
-    fails(lambda: snapshots.pack_archive(short, spec.kind, tmp_path / "s"), "truncated or damaged")
+    fails(lambda: pack_archive(short, spec.kind, tmp_path / "s"), "truncated or damaged")
 
 
 def test_npm_bundle_that_needs_more_is_refused(tmp_path: Path) -> None:
@@ -345,14 +346,14 @@ def test_npm_bundle_that_needs_more_is_refused(tmp_path: Path) -> None:
     new_repo(repo, FILES)
     commit(repo, {"x": b"2"}, "two")
     git(repo, "bundle", "create", "-q", str(tmp_path / "b"), "HEAD~1..HEAD")
-    archive = tgz(tmp_path / "a.tgz", [file(snapshots._BUNDLE, (tmp_path / "b").read_bytes())])
-    fails(lambda: snapshots.pack_archive(archive, "npm", tmp_path / "s"), "not complete")
+    archive = tgz(tmp_path / "a.tgz", [file(BUNDLE, (tmp_path / "b").read_bytes())])
+    fails(lambda: pack_archive(archive, "npm", tmp_path / "s"), "not complete")
     full = npm_tgz(tmp_path / "b.tgz", repo)
-    fails(lambda: snapshots.pack_archive(full, "npm", tmp_path / "s2"), "has parents")
+    fails(lambda: pack_archive(full, "npm", tmp_path / "s2"), "has parents")
     empty = tgz(tmp_path / "c.tgz", [file("package/x")])
-    fails(lambda: snapshots.pack_archive(empty, "npm", tmp_path / "s3"), "has no package/llama")
-    noise = tgz(tmp_path / "d.tgz", [file(snapshots._BUNDLE, b"hello")])
-    fails(lambda: snapshots.pack_archive(noise, "npm", tmp_path / "s4"), "no git bundle header")
+    fails(lambda: pack_archive(empty, "npm", tmp_path / "s3"), "has no package/llama")
+    noise = tgz(tmp_path / "d.tgz", [file(BUNDLE, b"hello")])
+    fails(lambda: pack_archive(noise, "npm", tmp_path / "s4"), "no git bundle header")
 
 
 # -- downloads and the cache ---------------------------------------------------------------
@@ -509,11 +510,11 @@ def test_every_combination_is_a_sound_repository(
         snapshots.install(store, shelf.table[at], cache)
         there = set(order[: step + 1])
         edge = {catalogue.commit_id(shelf.table[i]) for i in there if i and i - 1 not in there}
-        assert snapshots._lines(store.git_dir / "shallow") == edge
+        assert shallow.listed(store.git_dir / "shallow") == edge
         healthy(store)
     git(store.git_dir, "gc", "-q", "--prune=now")
     healthy(store)
-    snapshots.mend_shallow(store)
+    shallow.mend(store)
     healthy(store)
     for at in order:
         head = store.ref(f"refs/snapshots/{shelf.table[at].name}")
@@ -531,7 +532,7 @@ def test_a_crash_anywhere_leaves_a_sound_store(
         for place, name in (
             (snapshots, "link_pack"),
             (Repo, "write_objects"),
-            (snapshots, "mend_shallow"),
+            (shallow, "mend"),
             (Repo, "update_refs"),
         ):
             with monkeypatch.context() as patch:

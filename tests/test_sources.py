@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from test_snapshots import FILES, Shelf, commit, fails, git, healthy, new_repo, shelf, store
 
-from hexpatch import catalogue, snapshots
+from hexpatch import catalogue, shallow
 from hexpatch.errors import MissingObject
+from hexpatch.proc import Finished
+from hexpatch.remote import Remote
 from hexpatch.repo import Repo, init_bare
 from hexpatch.sources import Found, UnknownRevision, Upstream
 
@@ -245,8 +247,39 @@ def test_remote_that_is_away_is_said_once_and_snapshots_serve(world: World) -> N
         catalogue.commit_id(newest), newest.tree, "v3", "snapshot", str(newest.spec), real=False
     )
     upstream.resolve("b1")
-    assert world.said.count("can't be reached: fatal:") == 1
+    away = f"upstream file://{world.root}/nowhere can't be reached (does not appear to be a git"
+    assert world.said.count(away) == world.said.count("can't be reached (") == 1
     assert "main means the newest snapshot known here: v3 (node-llama-cpp 3.0.0)" in world.said
+
+
+@pytest.mark.parametrize(
+    "said, reason",
+    [
+        (
+            "fatal: unable to access 'https://github.com/ggml-org/llama.cpp.git/': "
+            "Could not resolve host: github.com",
+            "Could not resolve host: github.com",
+        ),
+        (
+            "ssh: Could not resolve hostname nowhere: Name or service not known\n"
+            "fatal: Could not read from remote repository.\n\nPlease make sure",
+            "Could not resolve hostname nowhere: Name or service not known",
+        ),
+        ("fatal: repository 'https://x/y/' not found", "repository 'https://x/y/' not found"),
+        ("warning: odd\nkilled", "killed"),
+        ("", "git said nothing"),
+    ],
+)
+def test_the_reason_is_short(
+    said: str, reason: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = Finished(128, b"", said.encode())
+    monkeypatch.setattr("hexpatch.remote.proc.run", lambda *_, **__: done)
+    tried: list[str] = []
+    remote = Remote(world.store, "https://x/y", world.shelf.said.append, False)
+    monkeypatch.setattr("hexpatch.remote.configure", lambda *_: False)
+    assert remote.fetch_name("main", tried) is None
+    assert tried == [f"upstream https://x/y can't be reached ({reason})"]
 
 
 def test_branch_fetched_before_serves_when_the_remote_is_away(world: World) -> None:
@@ -408,7 +441,7 @@ def test_gc_and_a_second_run(world: World) -> None:
     upstream = world.upstream(repo=clone)
     assert upstream.resolve("v3").via == "store"
     healthy(world.store)
-    assert snapshots._lines(world.store.git_dir / "shallow") >= {world.id("main")}
+    assert shallow.listed(world.store.git_dir / "shallow") >= {world.id("main")}
     assert FILES["CMakeLists.txt"] == world.store.git(
         "cat-file", "blob", "refs/snapshots/v3:CMakeLists.txt"
     )

@@ -9,13 +9,14 @@ import os
 import re
 import sys
 import time
+from pathlib import Path
 
-config = json.loads(open(os.environ["TBO_FAKE"]).read())
-here = os.path.dirname(os.path.abspath(sys.argv[0]))
-program = os.path.basename(sys.argv[0])
+script = Path(os.environ["TBO_FAKE"])
+config = json.loads(script.read_text())
+exe = Path(sys.argv[0]).resolve()
 args = sys.argv[1:]
-with open(os.environ["TBO_FAKE"] + ".log", "a") as log:
-    log.write(json.dumps([program, *args]) + "\n")
+with script.with_name(script.name + ".log").open("a") as log:
+    log.write(json.dumps([exe.name, *args]) + "\n")
 
 
 def out(text):
@@ -44,17 +45,17 @@ if config.get("usage") and "-o" in options and options["-o"] != "NO_SUCH_OP":
 
 devices = []
 if not config.get("no_library"):
-    devices.append(("CPU", open(os.path.join(here, "libggml-cpu.so")).read()))
+    devices.append(("CPU", exe.with_name("libggml-cpu.so").read_text()))
     second = os.environ.get("GGML_BACKEND_PATH")
     if second and not config.get("second_missing"):
-        devices.append(("CPU", open(second).read()))
+        devices.append(("CPU", Path(second).read_text()))
 if config.get("device"):
     devices = [(config["device"], lib) for _, lib in devices]
 if config.get("blas"):
     devices.insert(0, ("BLAS", ""))
 
 entries = re.findall(r"(?:\([^)]*\)|[^,(])+", options.get("-o", ""))
-cases = config["cases"].get(program, config["cases"].get("*"))
+cases = config["cases"].get(exe.name, config["cases"].get("*"))
 fused = set(config.get("fused", []))
 
 
@@ -71,6 +72,7 @@ if "-p" in options and options["-p"].startswith("(["):
     sys.stderr.flush()
     os.abort()
 
+reference = next((config["libs"].get(lib.strip(), {}) for _, lib in devices if lib), {})
 G, R, Z = "\x1b[1;32m", "\x1b[1;31m", "\x1b[0m"
 out(f"Testing {len(devices)} devices\n\n")
 good = 0
@@ -89,6 +91,8 @@ for number, (name, lib) in enumerate(devices, 1):
             continue
         text = f"{op}({params})"
         what = "unsupported" if name == "BLAS" else does.get(text, does.get(op, "ok"))
+        if mode == "test" and reference.get(text, reference.get(op)) == "unsupported":
+            what = "unsupported"  # both backends are asked
         if mode == "support":
             out(f"  {text}: {R + 'NOT ' if what == 'unsupported' else G}SUPPORTED{Z}\n")
             continue

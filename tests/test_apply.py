@@ -1,0 +1,344 @@
+"""Files to commits: where they go, what is refused, what is kept when something is dropped."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import World, commit, edit, git
+
+KERNEL = "src/htp/kernel.c"
+HOST = "ggml/src/ggml-hexagon/ggml-hexagon.cpp"
+
+
+def tip(world: World) -> str:
+    return str(world.ok("apply", "--json").json["tip"])
+
+
+def clone_of(world: World, folder: Path) -> World:
+    """The series' files alone, as a colleague gets them."""
+    folder.mkdir()
+    for name, data in world.files().items():
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+    return World(folder, world.upstream)
+
+
+# -- the same everywhere ----------------------------------------------------------------------
+
+
+def test_a_colleague_gets_the_same_ids(stacked: World, tmp_path: Path) -> None:
+    other = clone_of(stacked, tmp_path / "other")
+    assert tip(other) == tip(stacked)
+    assert other.files() == stacked.files()
+
+
+def test_a_second_apply_changes_nothing(stacked: World) -> None:
+    before, log = stacked.world(), stacked.ok("log").out
+    assert stacked.ok("apply", "--json").out == stacked.ok("apply", "--json").out
+    assert (stacked.world(), stacked.ok("log").out) == (before, log)
+
+
+def test_without_hexpatch_folder_the_files_are_enough(stacked: World) -> None:
+    before = stacked.world()
+    shutil.rmtree(stacked.root / ".hexpatch")
+    assert "not applied yet" in stacked.ok("status").out
+    stacked.ok("apply")
+    assert stacked.world() == before
+
+
+def test_a_removed_checkout_is_made_again(stacked: World) -> None:
+    before = stacked.world()
+    shutil.rmtree(stacked.checkout)
+    stacked.ok("status")
+    stacked.ok("apply")
+    assert stacked.world() == before
+
+
+def test_a_moved_workspace_keeps_its_checkout(stacked: World, tmp_path: Path) -> None:
+    before = stacked.world()
+    stacked.root.rename(tmp_path / "elsewhere")
+    moved = World(tmp_path / "elsewhere", stacked.upstream)
+    assert moved.world() == before
+    commit(moved, "tests : one more", tests__note="x\n")
+    moved.ok("refresh")
+
+
+def test_a_copied_workspace_does_not_touch_the_first(stacked: World, tmp_path: Path) -> None:
+    before = stacked.world()
+    shutil.copytree(stacked.root, tmp_path / "copy", symlinks=True)
+    copy = World(tmp_path / "copy", stacked.upstream)
+    edit(copy.root / KERNEL, "return 1", "return 2")
+    copy.ok("apply")
+    assert "return 2" in (copy.checkout / "ggml/src/ggml-hexagon/htp/kernel.c").read_text()
+    assert stacked.world() == before
+
+
+def test_a_checkout_whose_store_is_gone_is_in_the_way(stacked: World) -> None:
+    shutil.rmtree(stacked.root / ".hexpatch" / "upstream.git")
+    stacked.fails("apply", says="is in the way")
+    shutil.rmtree(stacked.checkout)
+    stacked.ok("apply")
+
+
+def test_a_moved_clone_is_a_clear_error(stacked: World, tmp_path: Path) -> None:
+    stacked.upstream.rename(tmp_path / "gone")
+    for command in (["apply"], ["status"], ["rebase", "--onto", "v2"]):
+        ran = stacked.fails(*command, says=str(stacked.upstream))
+        assert "hint:" in ran.err
+
+
+# -- what is refused --------------------------------------------------------------------------
+
+
+def test_edits_in_the_checkout_are_not_overwritten(stacked: World) -> None:
+    edit(stacked.checkout / HOST, "host 5\n", "host five\n")
+    stacked.fails("apply", says="uncommitted changes: " + HOST)
+    assert "host five" in (stacked.checkout / HOST).read_text()
+
+
+def test_commits_in_the_checkout_are_not_dropped(stacked: World) -> None:
+    made = commit(stacked, "tests : a note", tests__note="x\n")
+    stacked.fails("apply", says="not in patches/ yet")
+    assert stacked.git("rev-parse", "HEAD") == made
+
+
+def test_commits_on_a_detached_head_are_not_dropped(stacked: World) -> None:
+    stacked.git("checkout", "-q", "--detach")
+    made = commit(stacked, "tests : a note", tests__note="x\n")
+    stacked.fails("apply", says="on no branch")
+    stacked.git("switch", "-q", "-C", "stack")
+    stacked.ok("refresh")
+    assert "tests : a note" in stacked.ok("series").out
+    assert stacked.git("rev-parse", "HEAD^{tree}") == stacked.git("rev-parse", f"{made}^{{tree}}")
+
+
+def test_somebody_elses_branch_in_the_checkout_stays(stacked: World) -> None:
+    stacked.git("switch", "-q", "-c", "topic")
+    made = commit(stacked, "tests : a note", tests__note="x\n")
+    stacked.ok("apply")
+    assert stacked.git("symbolic-ref", "HEAD") == "refs/heads/stack"
+    assert stacked.git("rev-parse", "topic") == made
+
+
+def test_an_untracked_file_in_the_way(stacked: World) -> None:
+    stacked.ok("drop", "hexagon-add-a-kernel")
+    (stacked.checkout / "ggml/src/ggml-hexagon/htp/kernel.c").write_text("mine\n")
+    before = stacked.world()
+    stacked.fails("undo", says="kernel.c")
+    assert stacked.world() == before
+
+
+def test_an_unfinished_git_rebase(stacked: World) -> None:
+    env = {"GIT_SEQUENCE_EDITOR": "sed -i 1s/pick/edit/"}
+    stacked.git("rebase", "-q", "-i", "HEAD~2", **env)
+    for command in ("apply", "refresh"):
+        stacked.fails(command, says="a `git rebase` is not finished")
+    stacked.ok("apply", "--force")
+    assert not stacked.git("status").startswith("interactive rebase")
+    assert stacked.status()["sync"] == "in sync"
+
+
+def test_a_patch_that_does_not_apply_is_named(stacked: World) -> None:
+    before = stacked.git("rev-parse", "HEAD")
+    edit(stacked.root / "patches/tests-add-a-case.patch", " case 20\n", " case twenty\n")
+    stacked.fails("apply", says="tests-add-a-case does not apply on v1")
+    assert stacked.git("rev-parse", "HEAD") == before
+
+
+# -- --force ----------------------------------------------------------------------------------
+
+
+def test_force_keeps_what_it_drops_within_reach(stacked: World) -> None:
+    before = stacked.world()
+    made = commit(stacked, "tests : a note", tests__note="x\n")
+    edit(stacked.checkout / HOST, "host 5\n", "host five\n")
+    said = stacked.ok("apply", "--force").err
+    assert stacked.world() == before
+    assert f"kept as {made[:12]}" in said
+    stash = said.split("uncommitted changes are kept as ")[1][:12]
+    assert "host five" in stacked.git("show", f"{stash}:{HOST}")
+    git(stacked.root / ".hexpatch/upstream.git", "gc", "-q", "--prune=now")
+    for kept in (made, stash):
+        assert stacked.git("cat-file", "-t", kept) == "commit"
+    stacked.ok("undo")
+    assert stacked.git("rev-parse", "HEAD") == made
+
+
+def test_force_with_uncommitted_changes_only(stacked: World) -> None:
+    before = stacked.world()
+    edit(stacked.checkout / HOST, "host 5\n", "host five\n")
+    stash = stacked.ok("apply", "-f").err.split("kept as ")[1][:12]
+    assert stacked.world() == before
+    git(stacked.root / ".hexpatch/upstream.git", "gc", "-q", "--prune=now")
+    assert "host five" in stacked.git("show", f"{stash}:{HOST}")
+
+
+# -- series.lock ------------------------------------------------------------------------------
+
+
+def test_locked_passes_only_if_nothing_would_change(stacked: World) -> None:
+    stacked.ok("apply", "--locked")
+    edit(stacked.root / KERNEL, "return 1", "return 2")
+    before = stacked.files()
+    stacked.fails("apply", "--locked", says="hexagon-add-a-kernel")
+    assert stacked.files() == before
+    stacked.ok("apply")
+    stacked.ok("apply", "--locked")
+    (stacked.root / "series.lock").unlink()
+    stacked.fails("apply", "--locked", says="no series.lock")
+
+
+@pytest.mark.parametrize("which", ["tree", "patch"])
+def test_a_tampered_lock_is_refused(stacked: World, which: str) -> None:
+    path = stacked.root / "series.lock"
+    lock = json.loads(path.read_bytes())
+    place = lock if which == "tree" else lock["patches"][1]
+    place["tree"] = "0123456789" * 4
+    path.write_text(json.dumps(lock))
+    before = stacked.files()
+    ran = stacked.fails("apply", says="the same files give")
+    assert "hint: series.lock was edited" in ran.err
+    assert stacked.files() == before
+    path.unlink()
+    stacked.ok("apply")
+
+
+# -- --onto and --into --------------------------------------------------------------------------
+
+
+def test_onto_for_once(stacked: World) -> None:
+    files = stacked.files()
+    stacked.ok("apply", "--onto", "v2")
+    assert stacked.git("rev-parse", "HEAD~3") == git(stacked.upstream, "rev-parse", "v2")
+    assert stacked.files() == files
+    stacked.fails("refresh", says="not on the pinned base")
+    stacked.ok("apply")
+    assert stacked.status()["sync"] == "in sync"
+
+
+def test_onto_where_a_patch_does_not_fit(stacked: World) -> None:
+    edit(stacked.upstream / HOST, "host 10\n", "HOST TEN\n")
+    git(stacked.upstream, "commit", "-qam", "hexagon : shout (#3)")
+    before = stacked.world()
+    stacked.fails("apply", "--onto", "master", says="hexagon-hook-a: conflict")
+    assert stacked.world() == before
+
+
+def test_into_a_new_folder_and_again(stacked: World, tmp_path: Path) -> None:
+    before, folder = stacked.world(), tmp_path / "deep" / "tree"
+    stacked.ok("apply", "--into", str(folder))
+    assert git(folder, "rev-parse", "HEAD") == tip(stacked)
+    stacked.ok("apply", "--into", str(folder), "--onto", "v2")
+    assert "new head" in (folder / HOST).read_text()
+    assert stacked.world() == before
+    edit(folder / HOST, "host 5\n", "host five\n")
+    stacked.fails("apply", "--into", str(folder), says="uncommitted changes")
+    shutil.rmtree(folder)
+    stacked.ok("apply", "--into", str(folder))
+    assert git(folder, "rev-parse", "HEAD") == tip(stacked)
+
+
+def test_into_without_a_first_apply(stacked: World, tmp_path: Path) -> None:
+    other = clone_of(stacked, tmp_path / "ci")
+    folder = tmp_path / "tree"
+    ran = other.ok("apply", "--into", str(folder), "--locked", "--json")
+    assert ran.json["checkout"] == str(folder)
+    assert git(folder, "rev-parse", "HEAD") == tip(stacked)
+    assert not other.checkout.exists()
+
+
+def test_into_after_edits_leaves_the_checkout_alone(stacked: World, tmp_path: Path) -> None:
+    edit(stacked.root / KERNEL, "return 1", "return 2")
+    head = stacked.git("rev-parse", "HEAD")
+    stacked.ok("apply", "--into", str(tmp_path / "tree"))
+    assert stacked.git("rev-parse", "HEAD") == head
+    assert stacked.git("status", "--porcelain") == ""
+    assert stacked.status()["sync"] == "files have changed"
+
+
+def test_into_a_users_clone(stacked: World, tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", str(stacked.upstream), str(clone))
+    stacked.ok("apply", "--into", str(clone))
+    assert git(clone, "symbolic-ref", "--short", "HEAD") == "hexpatch-stack"
+    assert git(clone, "rev-parse", "HEAD") == tip(stacked)
+    assert git(clone, "rev-parse", "master") == git(stacked.upstream, "rev-parse", "v2")
+
+    edit(stacked.root / KERNEL, "return 1", "return 2")
+    stacked.ok("apply", "--into", str(clone))
+    assert "return 2" in (clone / "ggml/src/ggml-hexagon/htp/kernel.c").read_text()
+
+    git(clone, "commit", "-q", "--allow-empty", "-m", "mine")
+    mine = git(clone, "rev-parse", "HEAD")
+    stacked.fails("apply", "--into", str(clone), says="has commits of yours")
+    git(clone, "branch", "-m", "mine")
+    stacked.ok("apply", "--into", str(clone))
+    assert git(clone, "rev-parse", "mine") == mine
+
+
+def test_into_a_users_clone_with_work_in_it(stacked: World, tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", str(stacked.upstream), str(clone))
+    edit(clone / "README.md", "tiny", "TINY")
+    stacked.fails("apply", "--into", str(clone), says="uncommitted changes")
+    git(clone, "checkout", "-q", ".")
+    kernel = clone / "ggml/src/ggml-hexagon/htp/kernel.c"
+    kernel.write_text("mine\n")
+    head = git(clone, "rev-parse", "HEAD")
+    stacked.fails("apply", "--into", str(clone), says="untracked")
+    assert (kernel.read_text(), git(clone, "rev-parse", "HEAD")) == ("mine\n", head)
+
+
+def test_into_what_is_no_place(stacked: World, tmp_path: Path) -> None:
+    git(stacked.root, "init", "-q")
+    git(stacked.root, "add", "-A")
+    git(stacked.root, "commit", "-qm", "series")
+    before = stacked.world(), git(stacked.root, "rev-parse", "HEAD")
+    file = tmp_path / "file"
+    file.write_text("mine\n")
+    stacked.fails("apply", "--into", str(file), says="is in the way")
+    stacked.fails("apply", "--into", str(stacked.root / "src"), says="is in the way")
+    stacked.fails("apply", "--into", str(stacked.root), says="the series itself")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/x").write_text("mine\n")
+    stacked.fails("apply", "--into", str(tmp_path / "full"), says="is in the way")
+    assert (stacked.world(), git(stacked.root, "rev-parse", "HEAD")) == before
+    assert file.read_text() == "mine\n"
+
+
+# -- two runs -----------------------------------------------------------------------------------
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from hexpatch.workspace import Workspace
+with Workspace(Path(sys.argv[1])).locked("hexpatch something long"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_second_run_is_told_who_holds_the_lock(stacked: World) -> None:
+    before = stacked.world()
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(stacked.root)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert holder.stdout and holder.stdin
+    holder.stdout.readline()
+    for command in (["apply"], ["refresh"], ["undo"], ["rebase", "--onto", "v2"]):
+        ran = stacked.fails(*command, says="`hexpatch something long` (process ")
+        assert str(holder.pid) in ran.err
+    for command in ("status", "check", "series", "log"):
+        stacked.ok(command)
+    assert stacked.world() == before
+    holder.stdin.close()
+    holder.wait()
+    stacked.ok("apply")

@@ -1,0 +1,90 @@
+"""The command line itself: help, exit status, JSON, quiet start."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import World, hexpatch
+
+
+def test_help_teaches_every_command(tmp_path: Path) -> None:
+    text = hexpatch(tmp_path, "--help").out
+    listed = [line.split()[0] for line in text.partition("Commands:")[2].splitlines() if line]
+    assert listed[:3] == ["init", "import", "new"]
+    assert "..." not in text.partition("Commands:")[2], "a first line that is cut off teaches nothing"
+    for name in listed:
+        page = hexpatch(tmp_path, name, "--help")
+        assert page.code == 0
+        assert len(page.out.split("\n\n")) >= 3, f"{name}: one line, then what it changes"
+
+
+def test_version_and_completion(tmp_path: Path) -> None:
+    assert hexpatch(tmp_path, "--version").out.startswith("hexpatch, version ")
+    for shell in ("bash", "zsh", "fish"):
+        assert "_HEXPATCH_COMPLETE" in hexpatch(tmp_path, "completion", shell).out
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        (["status"], 1),
+        (["frobnicate"], 2),
+        (["rebase"], 2),
+        (["rebase", "--onto", "v1", "--abort"], 2),
+        (["rebase", "--continue", "--dry-run"], 2),
+        (["check", "--onto"], 2),
+    ],
+)
+def test_exit_status_without_a_series(tmp_path: Path, args: list[str], code: int) -> None:
+    ran = hexpatch(tmp_path, *args)
+    assert ran.code == code
+    assert "Traceback" not in ran.err
+    assert ran.out == ""
+
+
+def test_answers_go_to_stdout_and_the_story_to_stderr(stacked: World) -> None:
+    ran = stacked.ok("status", "--json")
+    assert {"tip", "tree", "base", "patches"} <= set(ran.json)
+    assert ran.err == ""
+    ran = stacked.ok("-q", "check", "--onto", "v2")
+    assert ran.err == ""
+    assert "3 of 3 patches fit" in ran.out
+
+
+def test_works_from_a_folder_below_and_with_C(stacked: World, tmp_path: Path) -> None:
+    below = hexpatch(stacked.root / "patches", "status", "--json")
+    there = hexpatch(tmp_path, "-C", str(stacked.root), "status", "--json")
+    assert below.json["tip"] == there.json["tip"] == stacked.status()["tip"]
+
+
+def test_series_lists_counts_and_shapes(stacked: World) -> None:
+    listed = stacked.ok("series", "--json").json["patches"]
+    assert [p["added"] for p in listed] == [1, 4, 1]
+    assert [f["path"] for f in listed[1]["files"]] == [
+        "ggml/src/ggml-hexagon/ggml-hexagon.cpp",
+        "ggml/src/ggml-hexagon/htp/kernel.c",
+    ]
+
+
+def test_start_up_is_light() -> None:
+    """`--help` loads neither git, nor yaml, nor the engine."""
+    code = (
+        "import sys\nfrom hexpatch.cli import cli\n"
+        "try: cli.main(args=['--help'])\nexcept SystemExit: pass\n"
+        "print(sorted(m for m in sys.modules if m in "
+        "('git', 'yaml', 'unidiff', 'hexpatch.repo', 'hexpatch.series', 'tarfile', 'requests')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_closed_pipe_is_no_traceback(stacked: World) -> None:
+    command = f"{sys.executable} -m hexpatch -C {stacked.root} series --json | head -c 1"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,121 @@
+"""import: mailboxes (field case 05), files one by one, three-way; all of it or nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import World, commit, edit, git
+from fieldworld import inputs, messages, started, state, trees
+
+RIGHT = "32c1219864f0c70ef408fefdf691bf1a71bfb7fe"
+
+
+@pytest.fixture
+def conf(field: Any, tmp_path: Path) -> World:
+    return started(tmp_path / "work", field("05")[0])
+
+
+def mbox(name: str) -> str:
+    return str(inputs("05") / f"{name}.mbox")
+
+
+@pytest.mark.parametrize("name", ["series", "nocover", "series-crlf", "shuffled"])
+def test_a_mailbox_becomes_two_patches(conf: World, name: str) -> None:
+    ran = conf.ok("import", mbox(name))
+    assert trees(conf)[-1] == RIGHT
+    assert messages(conf) == ["conf : raise a", "conf : raise b"]
+    format_ = "%an <%ae> %at"
+    authors = conf.git("log", "--reverse", f"--format={format_}", "refs/hexpatch/base..")
+    first, second = authors.splitlines()
+    assert first.startswith("Dev One <dev@example.org>")
+    assert second == "Dev Two <two@example.org> 1704013200"  # 2023-12-31T09:00:00Z
+    body = conf.git("log", "-1", "--format=%b", "HEAD~1")
+    assert body.startswith("A ten is what")
+    everything = b"".join(conf.files().values())
+    assert b"Thanks for the hint" not in everything
+    assert b"\r" not in everything
+    assert len(conf.status()["patches"]) == 2
+    if name != "nocover":
+        assert "skipped cover letter: conf: two knobs" in ran.err
+    if name == "shuffled":
+        assert "out of order" in ran.err
+
+
+def test_a_mailbox_with_a_hole_is_refused(conf: World) -> None:
+    before = state(conf)
+    conf.fails("import", mbox("missing-one"), says="1/2 is missing")
+    assert state(conf) == before
+    conf.ok("import", mbox("nocover"))
+    before = state(conf)
+    conf.fails("import", mbox("missing-one"), says="1/2 is missing")
+    assert state(conf) == before
+    assert not (conf.upstream / ".git" / "rebase-apply").exists()
+
+
+def test_cover_letter_alone(conf: World, tmp_path: Path) -> None:
+    cover = tmp_path / "cover.patch"
+    raw = (inputs("05") / "series.mbox").read_bytes()
+    cover.write_bytes(raw.split(b"\n\nFrom 0000")[0] + b"\n")
+    before = state(conf)
+    conf.fails("import", str(cover), says="only a cover letter")
+    assert state(conf) == before
+
+
+def exported(world: World, folder: Path, *args: str) -> list[str]:
+    """Mails of the upstream's HEAD by plain git."""
+    out = git(world.upstream, "format-patch", "-q", "-o", str(folder), *args)
+    assert out == ""
+    return [str(p) for p in sorted(folder.iterdir())]
+
+
+def test_one_patch_of_many_fails_and_none_is_taken(world: World, tmp_path: Path) -> None:
+    git(world.upstream, "checkout", "-q", "-b", "w", "v1")
+    readme = world.upstream / "README.md"
+    for text in ("one\n", "two\n"):
+        readme.write_text(text)
+        git(world.upstream, "commit", "-q", "-am", f"readme : {text.strip()}")
+    files = exported(world, tmp_path / "mails", "-2")
+    before = state(world)
+    world.fails("import", files[1], files[0], says="readme-two does not apply")
+    assert state(world) == before
+
+
+def test_import_uses_the_ancestor_that_the_index_line_names(world: World, tmp_path: Path) -> None:
+    """A patch made on v1 goes onto v2, where its context has changed, as with `git am -3`."""
+    git(world.upstream, "checkout", "-q", "-b", "w", "v1")
+    host = world.upstream / "ggml/src/ggml-hexagon/ggml-hexagon.cpp"
+    edit(host, "host 48\n", "host forty-eight\n")
+    git(world.upstream, "commit", "-q", "-am", "hexagon : forty-eight")
+    mail = exported(world, tmp_path / "mails", "-1", "--full-index")
+    other = started(tmp_path / "other", world.upstream, "v2")
+    ran = other.ok("import", *mail)
+    assert "merged three-way" in ran.err
+    git(world.upstream, "checkout", "-q", "-B", "w2", "v2")
+    git(world.upstream, "cherry-pick", "w")
+    assert trees(other)[-1] == git(world.upstream, "rev-parse", "w2^{tree}")
+
+
+def test_a_name_can_be_given_and_must_be_free(stacked: World, tmp_path: Path) -> None:
+    git(stacked.upstream, "checkout", "-q", "-b", "w", "v1")
+    (stacked.upstream / "README.md").write_text("other\n")
+    git(stacked.upstream, "commit", "-q", "-am", "readme : other")
+    mail = exported(stacked, tmp_path / "mails", "-1")
+    taken = stacked.status()["patches"][0]["name"]
+    before = state(stacked)
+    stacked.fails("import", "--name", taken, *mail, says="already")
+    assert state(stacked) == before
+    stacked.ok("import", "--name", "mine", *mail)
+    assert stacked.status()["patches"][-1]["name"] == "mine"
+
+
+def test_import_needs_a_stack_in_sync(stacked: World, tmp_path: Path) -> None:
+    git(stacked.upstream, "checkout", "-q", "-b", "w", "v1")
+    (stacked.upstream / "README.md").write_text("other\n")
+    git(stacked.upstream, "commit", "-q", "-am", "readme : other")
+    mail = exported(stacked, tmp_path / "mails", "-1")
+    commit(stacked, "not refreshed", notes="new\n")
+    before = state(stacked)
+    stacked.fails("import", *mail, says="hexpatch refresh")
+    assert state(stacked) == before
