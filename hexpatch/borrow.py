@@ -19,7 +19,6 @@ from hexpatch.snapshots import Say
 # a remote of the store; not a name that a user's own git settings would have something for
 PROMISOR = "hexpatch-clone"
 
-
 _FULL = re.compile(r"[0-9a-f]{40}")
 
 

@@ -104,15 +104,15 @@ def take(session: Session, pending: dict[str, Any]) -> str:
 
 def _no_marks(session: Session, pending: dict[str, Any]) -> None:
     """Refuse marks that were staged or committed unseen."""
-    repo = session.checkout.repo
     name = str(pending["current"])
     marks = (b"<<<<<<< upstream", b">>>>>>> " + name.encode())
     marked = []
-    for path in pending["conflicts"]:
-        found = repo.lookup(f":0:{path}")
-        lines = found[2].split(b"\n") if found and found[1] == "blob" else []
-        if any(line.rstrip(b"\r") in marks for line in lines):
-            marked.append(path)
+    with session.checkout.repo as repo:
+        for path in pending["conflicts"]:
+            found = repo.lookup(f":0:{path}")
+            lines = found[2].split(b"\n") if found and found[1] == "blob" else []
+            if any(line.rstrip(b"\r") in marks for line in lines):
+                marked.append(path)
     if marked:
         raise HexpatchError(
             f"{name} still has conflict marks: {' '.join(marked)}",

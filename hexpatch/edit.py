@@ -187,10 +187,7 @@ def read_range(session: Session, spec: str) -> list[PatchFile]:
     """Patches from commits: `A..B`, or a branch counted from the pinned base."""
     start, dots, end = spec.partition("..")
     tip = session.upstream.resolve(end if dots else start).commit
-    if dots and start:
-        base = session.upstream.resolve(start).commit
-    else:
-        base = _fork_point(session, tip)
+    base = session.upstream.resolve(start).commit if dots and start else _fork_point(session, tip)
     commits = refresh.linear(session.repo, base, tip)
     if not commits:
         raise HexpatchError(f"{spec} has no commits", "name a branch or a range BASE..TIP")

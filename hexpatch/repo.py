@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -215,6 +214,8 @@ class Repo:
         """Add whole objects (kind, data): a few loose, many as one pack. All or none."""
         if not objs:
             return
+        import tempfile
+
         if len(objs) < 100:
             command = ["unpack-objects", "-q"]
         else:
@@ -412,24 +413,6 @@ class Repo:
             f"{base}..{tip}",
         )
         return [Path(line) for line in out.decode("utf-8", "surrogateescape").split("\n") if line]
-
-    def merge_file(
-        self, base: bytes, ours: bytes, theirs: bytes, labels: tuple[str, str, str]
-    ) -> tuple[bytes, int]:
-        """git's own three-way merge of one file: text (with marks) and number of conflicts."""
-        with tempfile.TemporaryDirectory(prefix="hexpatch-") as scratch:
-            names = []
-            for name, data in (("ours", ours), ("base", base), ("theirs", theirs)):
-                file = Path(scratch, name)
-                file.write_bytes(data)
-                names.append(os.fspath(file))
-            args = ["merge-file", "-p", "--zdiff3"]
-            for label in labels:
-                args += ["-L", label]
-            status, out = self.git_status(*args, *names, ok=range(256))
-        if status >= 255:
-            raise HexpatchError("git merge-file failed: binary content, or git older than 2.35")
-        return out, status
 
     def object_kind(self, name: str) -> str | None:
         """commit, tree, blob or tag; None when absent."""

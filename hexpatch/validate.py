@@ -286,11 +286,11 @@ def validate(
     if not fresh and (kept := _kept(file, base_tree, "" if base_only else stack_tree)):
         return kept
     make = functools.partial(builder.build, repo, state, target=target, jobs=jobs, say=say)
+    base, program, library = _programs(make, plan, base_tree, stack_tree)
     texts = tuple(
         repo.git("cat-file", "blob", f"{tree}:{TEST_SOURCE}").decode("utf-8", "replace")
         for tree in (base_tree, stack_tree)
     )
-    base, program, library = _programs(make, plan, base_tree, stack_tree)
     workers = jobs or builder.cores()
     scratch = builder.tree_dir(state.resolve(), target, base_tree)
     stage = Stage(plan, base, program, texts, library, scratch, workers, timeout, say)

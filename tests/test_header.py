@@ -197,7 +197,8 @@ def test_mail_dates_round_trip(unix: int, zone: int) -> None:
 # -- bodies ---------------------------------------------------------------------------------
 
 BODIES = [
-    "From: T <t@x.org>\n>From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001\n\tx\n",
+    "From: T <t@x.org>\n"
+    ">From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001\n\tx\n",
     "A ten.\n", "\n\nA\n\n\n\nb  \n\n", "A\n-- \nsig\n", "Subject: x\n\nA\n",
     "From: Two <two@x.org>\n\nA\n",
     "From: Two <two@x.org>\n"

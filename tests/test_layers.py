@@ -14,8 +14,8 @@ LAYERS = [
     "yamltree yamlquote yamledit seriesmodel seriesrules seriescheck series seriesedit seriesorder "
     "lockfile "
     "diffpath binpatch filediff hunks gitdiff maildate mailfield header patchfile mail",
-    "tree place drift pick merge stack resolutions oplog checkout landed walk session refresh rebase "
-    "apply conflict edit undoing",
+    "tree place drift pick merge stack resolutions oplog checkout landed walk session refresh "
+    "rebase apply conflict edit undoing",
     "build tbo tborun compare evidence validate prove report "
     "titles content checklist changelog prbranch exportdir export",
     "render cliroot cliseries clistack cliproof cli __main__",
