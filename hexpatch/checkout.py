@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hexpatch import proc, workspace
+from hexpatch import workspace
 from hexpatch.errors import HexpatchError
-from hexpatch.repo import Repo, environment
+from hexpatch.repo import Repo
 
 BRANCH = "refs/heads/stack"
 

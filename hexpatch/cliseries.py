@@ -184,9 +184,10 @@ def status(ctx: click.Context, as_json: bool) -> None:
 
 @cli.command()
 @revision("Ask for another upstream commit.")
+@click.option("--fresh", is_flag=True, help="Place every hunk again, whatever series.lock says.")
 @json_option
 @click.pass_context
-def check(ctx: click.Context, onto: str | None, as_json: bool) -> None:
+def check(ctx: click.Context, onto: str | None, fresh: bool, as_json: bool) -> None:
     """Say of every patch whether it fits.
 
     On its base, or on another commit:
@@ -198,7 +199,7 @@ def check(ctx: click.Context, onto: str | None, as_json: bool) -> None:
     from hexpatch import render, report
 
     with opened(ctx, write=False) as session:
-        name, rows = report.check(session, onto)
+        name, rows = report.check(session, onto, fresh=fresh)
     bad = [r for r in rows if not r.fits and r.status not in ("landed", "hold")]
     if as_json:
         render.as_json({"onto": name, "patches": [r.as_json() for r in rows]})

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 from hexpatch import place
@@ -140,19 +141,31 @@ class _Trace:
 
     def __init__(self, change: Change) -> None:
         self.change = change
-        self.marks: list[tuple[list[tuple[list[bytes], int]], list[bytes], int]] = []
-        if change.pre is None or change.post is None:
-            return
-        lines = change.pre.content.lines
-        for _, hunk in change.hunks:
+
+    @cached_property
+    def blocks(self) -> list[list[list[bytes]]]:
+        """Per hunk, the blocks that the change brings in; cheap to look for."""
+        if self.change.pre is None or self.change.post is None:
+            return []
+        return [_blocks(hunk) for _, hunk in self.change.hunks]
+
+    @cached_property
+    def marks(self) -> list[tuple[list[tuple[list[bytes], int]], list[bytes], int]]:
+        """Per hunk, its blocks and its old lines, and how often they stood there before."""
+        if self.change.pre is None or self.change.post is None:
+            return []
+        lines = self.change.pre.content.lines
+        marks = []
+        for (_, hunk), blocks in zip(self.change.hunks, self.blocks, strict=True):
             old, _ = core(hunk)
-            more = [(block, place.count(lines, block)) for block in _blocks(hunk)]
-            self.marks.append((more, old, place.count(lines, old)))
+            more = [(block, place.count(lines, block)) for block in blocks]
+            marks.append((more, old, place.count(lines, old)))
+        return marks
 
     def may_stand(self, lines: frozenset[bytes] | None) -> bool:
         """A quick no: lines that every form of the change has are not there."""
         return lines is None or all(
-            any(lines.issuperset(block) for block, _ in more) for more, _, _ in self.marks if more
+            any(lines.issuperset(block) for block in more) for more in self.blocks if more
         )
 
     def stands(self, entry: Entry | None) -> bool:

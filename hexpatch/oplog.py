@@ -171,8 +171,7 @@ def recover(ws: Workspace, repo: Repo) -> list[str]:
         f"your version is kept as {copy}"
         for copy in workspace.rescue_edits(ws, _moves(journal))
     ]
-    stale = [p for p in repo.git_dir.glob("*.lock") if p.name != "config.lock"]
-    break_stale_locks([*stale, *(repo.git_dir / "refs").rglob("*.lock")])
+    break_stale_locks((repo.git_dir / "refs").rglob("*.lock"))
     with _uninterrupted():
         if _whole(repo, journal):
             _carry_out(ws, repo, journal, force=True)

@@ -258,10 +258,12 @@ def _after(
     def origin() -> bool | None:
         if pre is None or not diff.old_id:
             return None
-        return pre.content.oid.startswith(diff.old_id)
+        return pre.content.is_called(diff.old_id)
 
     places = place.place(lines, diff.hunks, origin)
     if isinstance(places, place.Misfit):
         return Conflict(diff.path, places.kind, places.text, ours=pre, hunk=places.hunk)
     after = store.from_lines(place.splice(lines, diff.hunks, places))
+    if origin():
+        after.name = diff.new_id
     return after, tuple(zip(places, diff.hunks, strict=True))

@@ -106,8 +106,13 @@ def place(
                 return Misfit("bare", hunk)
             at.append(want)
             continue
+        fitting = fits(lines, want, hunk)
+        if fitting and origin() is not False:
+            at.append(want)
+            offsets.add(0)
+            continue
         found = find_hunk(lines, hunk)
-        if fits(lines, want, hunk) and (len(found) == 1 or origin() is not False):
+        if fitting and len(found) == 1:
             at.append(want)
             offsets.add(0)
         elif not found:

@@ -460,22 +460,27 @@ def _raw(fields: list[bytes]) -> Iterator[RawChange]:
 def init_bare(git_dir: Path) -> Repo:
     """Create (or reopen) a bare store with settings that keep its bytes and objects as they are."""
     if not (git_dir / "HEAD").exists():
+        # made aside and renamed: a killed run leaves a whole store or none
         git_dir.parent.mkdir(parents=True, exist_ok=True)
-        done = proc.run(
-            ["git", "init", "-q", "--bare", "--template=", "-b", "main", git_dir],
-            env=environment(),
-        )
-        if done.status:
-            raise HexpatchError(f"git init failed: {done.stderr.decode('utf-8', 'replace')}")
-        repo = Repo(git_dir)
-        for key, value in (
-            ("core.autocrlf", "false"),
-            ("core.safecrlf", "false"),
-            ("gc.auto", "0"),
-            ("gc.pruneExpire", "never"),
-        ):
-            repo.git("config", key, value)
-        return repo
+        with tempfile.TemporaryDirectory(prefix=".store-", dir=git_dir.parent) as scratch:
+            made = Path(scratch, git_dir.name)
+            done = proc.run(
+                ["git", "init", "-q", "--bare", "--template=", "-b", "main", made],
+                env=environment(),
+            )
+            if done.status:
+                raise HexpatchError(f"git init failed: {done.stderr.decode('utf-8', 'replace')}")
+            with (made / "config").open("a") as config:
+                config.write(
+                    "[core]\n\tautocrlf = false\n\tsafecrlf = false\n"
+                    "[gc]\n\tauto = 0\n\tpruneExpire = never\n"
+                )
+            with contextlib.suppress(OSError):  # somebody was faster
+                made.replace(git_dir)
+        if not (git_dir / "HEAD").exists():
+            raise HexpatchError(
+                f"{git_dir} is in the way: not a git repository", "move it away and run again"
+            )
     return Repo(git_dir)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hexpatch import rebase, stack, workspace
+from hexpatch import lockfile, stack, workspace
 from hexpatch.errors import HexpatchError
 from hexpatch.objects import LINK
 from hexpatch.patchfile import FileDiff, parse_patch
@@ -136,12 +136,47 @@ def _sync(
     return "in sync", ""
 
 
-def check(session: Session, onto: str | None) -> tuple[str, list[Row]]:
-    """A row for every patch, on the base or on another commit. No object is written."""
+def check(session: Session, onto: str | None, *, fresh: bool = False) -> tuple[str, list[Row]]:
+    """A row for every patch, on the base or on another commit. No object is written.
+
+    On the base, a series.lock that fits every file byte for byte has the answer already, for
+    `apply` placed these very bytes there; `fresh` places them again.
+    """
     session.store.keep = False
     if onto is not None:
+        from hexpatch import rebase  # the moving half of the tool: not for a plain check
+
         found = session.upstream.resolve(onto)
         return found.name, rebase.plan(session, found)
+    name = session.series.base.name
+    known = None if fresh else _locked(session.series)
+    return name, known if known is not None else _placed(session)
+
+
+def _locked(series: Series) -> list[Row] | None:
+    """The rows that series.lock vouches for; None if anything differs from what it was made of."""
+    try:
+        lock = lockfile.read(series.root)
+    except HexpatchError:
+        return None
+    active = [p.name for p in series.active]
+    if lock is None or [p.name for p in lock.patches] != active:
+        return None
+    same_base = series.base.tree is not None and lock.base.tree == series.base.tree
+    if not same_base or lockfile.changed(lock, series, lambda p: (series.root / p).read_bytes()):
+        return None
+    moved = {p.name: p.placed for p in lock.patches}
+    rows = []
+    for patch in series.patches:
+        if patch.name not in moved:
+            rows.append(Row(patch.name, "hold" if patch.state == "hold" else "landed"))
+            continue
+        detail = tuple(f"{hunk} sits at line {line}" for _, hunk, line in moved[patch.name][:5])
+        rows.append(Row(patch.name, "offset" if detail else "ok", detail))
+    return rows
+
+
+def _placed(session: Session) -> list[Row]:
     base = session.base
     tree = Tree(session.store, base.tree)
     laid = {(r.name): r for r in stack.lay_all(tree, stack.sources(session.series))}
@@ -149,10 +184,10 @@ def check(session: Session, onto: str | None) -> tuple[str, list[Row]]:
     for patch in session.series.patches:
         result = laid.get(patch.name)
         if result is None:
-            rows.append(Row(patch.name, "landed" if patch.landed else "hold"))
+            rows.append(Row(patch.name, "hold" if patch.state == "hold" else "landed"))
         else:
             rows.append(_row(result))
-    return session.series.base.name, rows
+    return rows
 
 
 def _row(result: Laid | Failed) -> Row:

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from hexpatch import lockfile, oplog, series, stack, workspace
-from hexpatch.checkout import BRANCH, Checkout
+from hexpatch.checkout import BRANCH, Checkout, break_stale_locks
 from hexpatch.errors import HexpatchError
 from hexpatch.objects import EXECUTABLE, FILE
 from hexpatch.oplog import BASE, TIP, Step
@@ -273,6 +273,7 @@ def opened(
     try:
         if write or ws.journal.exists():
             with ws.locked(command):
+                break_stale_locks(ws.store.glob("*.lock"))
                 _recover(session)
                 yield session
         else:

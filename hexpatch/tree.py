@@ -9,7 +9,8 @@ from hexpatch.errors import HexpatchError
 from hexpatch.objects import TREE, object_id
 from hexpatch.repo import Repo
 
-FLUSH_BYTES = 48 * 1024 * 1024
+FLUSH_BYTES = 24 * 1024 * 1024
+LARGE = 8 * 1024 * 1024
 
 
 class Content:
@@ -19,7 +20,7 @@ class Content:
     element is never a complete line, and joining gives the data back.
     """
 
-    __slots__ = ("_data", "_lines", "_oid", "store")
+    __slots__ = ("_data", "_lines", "_oid", "name", "store")
 
     def __init__(
         self,
@@ -33,6 +34,13 @@ class Content:
         self._oid = oid
         self._data = data
         self._lines = lines
+        self.name = ""  # the id that the patch which made it states; spares hashing it
+
+    def is_called(self, oid: str) -> bool:
+        """Is this the file of that (abbreviated) id, as computed or as its patch stated?"""
+        if self._oid is None and self.name:
+            return self.name.startswith(oid) or oid.startswith(self.name)
+        return self.oid.startswith(oid)
 
     @property
     def lines(self) -> list[bytes]:
@@ -60,6 +68,8 @@ class Content:
             self._oid = self.store.add("blob", data)
             if self.store.keep:
                 self._data = None  # the store has it now
+                if len(data) > LARGE:
+                    self._lines = None  # split again if somebody asks: rare, and memory counts
         return self._oid
 
     def same(self, other: Content) -> bool:

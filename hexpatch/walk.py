@@ -167,7 +167,8 @@ class Walk:
 
     def _revive(self, item: Item) -> Row:
         trial = self.tree.fork()
-        laid = lay(trial, item.source) if item.whole else None
+        # `state: hold` is a person's word: only a person takes it back
+        laid = lay(trial, item.source) if item.whole and item.why_out != "hold" else None
         if (
             isinstance(laid, Laid)
             and laid.changes

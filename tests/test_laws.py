@@ -99,7 +99,9 @@ def test_landed_patches_come_back(stacked: World) -> None:
     yaml = (stacked.root / "series.yaml").read_text()
     assert yaml.count("landed: v") == 2
     assert stacked.git("rev-parse", "HEAD~1") == git(stacked.upstream, "rev-parse", "v4")
+    there = stacked.world()
     stacked.ok("rebase", "--onto", "v4")
+    assert stacked.world() == there
     stacked.ok("rebase", "--onto", "v1")
     assert stacked.world() == world
 

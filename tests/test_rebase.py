@@ -187,3 +187,15 @@ def test_from_another_branch_of_the_checkout(stacked: World) -> None:
     stacked.ok("rebase", "--onto", "v2")
     assert stacked.git("symbolic-ref", "HEAD") == "refs/heads/stack"
     assert stacked.git("log", "-1", "--format=%s", "topic") == "tests : add a case"
+
+
+def test_what_a_person_put_on_hold_stays_there(stacked: World) -> None:
+    name = "  - name: tests-add-a-case\n"
+    edit(stacked.root / "series.yaml", name, f"{name}    state: hold\n")
+    stacked.ok("apply")
+    before = stacked.world()
+    for base in ("v1", "v2"):
+        assert rows(stacked, "--onto", base)["tests-add-a-case"]["status"] == "hold"
+        assert "    state: hold\n" in (stacked.root / "series.yaml").read_text()
+    stacked.ok("rebase", "--onto", "v1")
+    assert stacked.world() == before

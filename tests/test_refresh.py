@@ -351,7 +351,8 @@ def test_a_patch_written_by_hand_keeps_its_bytes(stacked: World) -> None:
         "Date: Tue, 14 Nov 2023 23:13:20 +0100\n"
         "Subject: hexagon : hook a\n\nNeeded by the kernel.\n---\n"
         f" {HOST} | 1 +\n 1 file changed, 1 insertion(+)\n\n"
-        f"diff --git a/{HOST} b/{HOST}\n--- a/{HOST}\n+++ b/{HOST}\n@@ -14,2 +14,3 @@ odd\n host 10\n+hook a\n host 11\n"
+        f"diff --git a/{HOST} b/{HOST}\n--- a/{HOST}\n+++ b/{HOST}\n"
+        "@@ -14,2 +14,3 @@ odd\n host 10\n+hook a\n host 11\n"
     )
     stacked.ok("apply")
     before = stacked.files()
