@@ -70,7 +70,7 @@ def run(
     if onto is None:
         name, made = session.series.base.name, session.stack
         _check_lock(session.series, made, locked)
-        files = session.with_lock(before, session.series, made)
+        files = session.with_lock(before, made)
     else:
         found = session.upstream.resolve(onto)
         name = found.name

@@ -150,12 +150,9 @@ def _commit(
     for item in named:
         if item.known is None:
             out.files[SERIES] = (_trailers(out.files[SERIES][0], item), False)
-    parsed, made = session.stack_of(out.files, session.base)
-    want = named[-1].commit.tree if named else session.base.tree
-    if made.tree != want:
-        raise AssertionError(f"round trip failed: tree {made.tree} is not {want}")
+    made = out.stack
     session.room_for(made.tip)
-    final = session.with_lock(out.files, parsed, made)
+    final = session.with_lock(out.files, made)
     operation = session.step(final, made, before=before)
     return Edited(made, operation, out.fate, [*notes, *out.notes])
 
@@ -243,8 +240,8 @@ def new(session: Session, name: str, message: str, everything: bool) -> Edited:
     before = workspace.durable(session.ws.root)
     session.store.flush()
     out = refresh.to_files(session.store, session.series, before, session.base.commit, named)
-    parsed, made = session.stack_of(out.files, session.base)
-    final = session.with_lock(out.files, parsed, made)
+    made = out.stack
+    final = session.with_lock(out.files, made)
     operation = session.step(final, made, before=before, index_only=True)
     return Edited(made, operation, out.fate, out.notes)
 

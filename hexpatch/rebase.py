@@ -17,6 +17,7 @@ from hexpatch.refresh import Named
 from hexpatch.series import Base, Series, parse
 from hexpatch.session import Session
 from hexpatch.sources import Found
+from hexpatch.stack import DoesNotApply, Failed
 from hexpatch.tree import Entry, Tree
 from hexpatch.walk import Item, Row, Walk
 from hexpatch.workspace import SERIES, FileState
@@ -63,11 +64,14 @@ def start(session: Session, onto: Found, *, keep_going: bool = False) -> Outcome
     session.no_pending()
     session.clean()
     session.in_sync()
-    old = session.stack
-    if onto.commit == old.base and not _inactive(session.series):
+    if onto.commit == session.base.commit and not _inactive(session.series):
+        old = session.stack
         rows = [Row(a.name, "ok") for a in old.patches]
         return Outcome(rows, onto, old.tip, old.tree, notes=["already there"])
     fold, items = begin(session, onto)
+    for item in items:
+        if isinstance(item.laid, Failed):
+            raise DoesNotApply(item.laid, session.series.base.name)
     return _run(session, onto, fold, items, _Progress(onto.commit), keep_going)
 
 
@@ -257,10 +261,8 @@ def _finish(session: Session, onto: Found, progress: _Progress) -> Outcome:
         for d in progress.done
     ]
     out = refresh.to_files(session.store, marked, files, onto.commit, named, new_base)
-    parsed, made = session.stack_of(out.files, onto)
-    if made.tip != progress.head:
-        raise AssertionError(f"round trip failed: {made.tip} is not {progress.head}")
-    final = session.with_lock(out.files, parsed, made)
+    made = out.stack
+    final = session.with_lock(out.files, made)
     session.room_for(made.tip)
     operation = session.step(final, made, before=before, force=bool(pending))
     fate = {row.name: _fate(row, out.fate, before, final, marked) for row in progress.rows}

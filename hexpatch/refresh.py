@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from hexpatch import objects, seriesedit, seriesorder
 from hexpatch.errors import HexpatchError
 from hexpatch.objects import EXECUTABLE, FILE, Commit
-from hexpatch.patchfile import PatchFile, parse_diff, parse_patch, render_patch, slug
-from hexpatch.pick import Laid, Source, lay, text, write
+from hexpatch.patchfile import PatchFile, parse_diff, render_patch, slug
+from hexpatch.pick import Laid, Source, lay, text
 from hexpatch.repo import NULL, RawChange, Repo
 from hexpatch.series import Base, Patch, Series
+from hexpatch.stack import Applied, Stack, parse_once
 from hexpatch.tree import Store, Tree
 from hexpatch.workspace import SERIES, FileState
 
@@ -33,9 +34,10 @@ class Named:
 
 @dataclass
 class Refreshed:
-    """New files, and what became of each patch: unchanged, changed, new, dropped, moved."""
+    """New files, the stack they make, and each patch's fate: unchanged, changed, new, dropped."""
 
     files: FileState
+    stack: Stack = field(default_factory=lambda: Stack("", "", ()))
     fate: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -143,29 +145,114 @@ def to_files(
     named: Sequence[Named],
     new_base: Base | None = None,
 ) -> Refreshed:
-    """The series' files for these commits on `base`, starting from the files as they are."""
+    """The series' files for these commits on `base`, starting from the files as they are.
+
+    The commits stand one on the other. Each patch file is proved: placed on its parent it gives
+    the very commit, else it is written anew and proved again.
+    """
     repo = store.repo
     out = Refreshed(dict(before))
     base_tree = Tree(store, repo.tree_of(base))
-    owned = _ownership(repo, series, base_tree, base, named)
-    tree = base_tree.fork()
-    rewrite: list[tuple[Named, bytes]] = []
-    for item in named:
-        mine = owned[item.name]
-        _put_owned(out, store, item, mine, series)
-        kept = _kept(tree, item, mine, series, before)
-        if kept is None:
-            rewrite.append((item, f"patches/{_file(item)}".encode()))
-            tree = Tree(store, item.commit.tree)
-        out.fate[item.name] = "unchanged" if kept is not None else "changed"
+    changes = repo.raw_changes([item.oid for item in named])
+    owned = _ownership(series, base_tree, named, changes)
+    proof = _Proof(store, base_tree, owned)
+    rewrite: list[Named] = []
+    for item, change in zip(named, changes, strict=True):
+        _put_owned(out, store, item, owned[item.name])
+        data = before.get(f"patches/{_file(item)}") if item.known else None
+        kept = data is not None and proof.holds(item, change, data[0])
+        if not kept:
+            rewrite.append(item)
+            proof.go_to(item)
+        out.fate[item.name] = "unchanged" if kept else "changed"
         if item.known is None:
             out.fate[item.name] = "new"
             title = item.commit.message.partition("\n")[0]
             if title.startswith(("fixup! ", "squash! ", "amend! ")):
                 out.notes.append(f"{item.name}: `git rebase -i --autosquash` would fold `{title}`")
     _rewrite(out, repo, rewrite, owned)
+    _prove_rewritten(out, proof, base_tree, named, changes, rewrite)
+    out.stack = Stack(
+        base,
+        base_tree.write(),
+        tuple(
+            Applied(item.name, item.oid, item.commit.tree, proof.moved.get(item.name, ()))
+            for item in named
+        ),
+    )
     _edit_series(out, series, named, owned, new_base)
     return out
+
+
+class _Proof:
+    """Places patch texts commit by commit and compares what they change with what git says."""
+
+    def __init__(self, store: Store, base: Tree, owned: dict[str, dict[str, RawChange]]) -> None:
+        self.store = store
+        self.tree = base.fork()
+        self.owned = owned
+        self.moved: dict[str, tuple[tuple[bytes, str, int], ...]] = {}
+
+    def go_to(self, item: Named) -> None:
+        """Stand on a commit."""
+        self.tree = Tree(self.store, item.commit.tree)
+
+    def holds(self, item: Named, changes: Sequence[RawChange], data: bytes) -> bool:
+        """Does this patch file give this very commit on the tree? Then the tree moves on."""
+        patch = parse_once(data, _file(item))
+        author = (patch.author_name, patch.author_email, patch.author_date)
+        if author != item.commit.author or patch.message != item.commit.message:
+            return False
+        mine = tuple(
+            (change.path, change.new_mode, self.store.read(change.new_id, "blob"))
+            for change in self.owned[item.name].values()
+        )
+        trial = self.tree.fork()
+        laid = lay(trial, Source(item.name, patch, mine))
+        if isinstance(laid, list):
+            return False
+        wanted = {change.path: (change.new_mode, change.new_id) for change in changes}
+        if _effect(self.tree, trial, laid) != wanted:
+            return False
+        self.tree = trial
+        self.moved[item.name] = laid.moved_hunks
+        return True
+
+
+def _effect(before: Tree, after: Tree, laid: Laid) -> dict[bytes, tuple[int, str]]:
+    """What a placed patch changes, path by path: mode and blob after it."""
+    paths = {p for c in laid.changes for p in (c.path, c.old_path) if p is not None}
+    effect = {}
+    for path in paths:
+        old, new = before.get(path), after.get(path)
+        if new is None:
+            if old is not None:
+                effect[path] = (0, NULL)
+        elif old is None or not new.same(old):
+            effect[path] = (new.mode, new.content.oid)
+    return effect
+
+
+def _prove_rewritten(
+    out: Refreshed,
+    proof: _Proof,
+    base: Tree,
+    named: Sequence[Named],
+    changes: Sequence[Sequence[RawChange]],
+    rewrite: Sequence[Named],
+) -> None:
+    """A text just written must give its commit; if not, nothing may be changed."""
+    again = {item.name for item in rewrite}
+    before: Named | None = None
+    for item, change in zip(named, changes, strict=True):
+        if item.name in again:
+            proof.tree = base.fork()
+            if before is not None:
+                proof.go_to(before)
+            data = out.files[f"patches/{_file(item)}"][0]
+            if not proof.holds(item, change, data):
+                raise AssertionError(f"round trip failed: {item.name} does not give {item.oid}")
+        before = item
 
 
 def _file(item: Named) -> str:
@@ -173,20 +260,18 @@ def _file(item: Named) -> str:
 
 
 def _ownership(
-    repo: Repo, series: Series, base: Tree, base_oid: str, named: Sequence[Named]
+    series: Series, base: Tree, named: Sequence[Named], changes: Sequence[Sequence[RawChange]]
 ) -> dict[str, dict[str, RawChange]]:
     """Per patch: repository file -> change, for new files that only this one patch touches."""
     touched: dict[bytes, list[tuple[str, RawChange]]] = {}
-    parent = base_oid
-    for item in named:
-        for change in repo.raw_diff(repo.tree_of(parent), item.commit.tree):
+    for item, listed in zip(named, changes, strict=True):
+        for change in listed:
             touched.setdefault(change.path, []).append((item.name, change))
-        parent = item.oid
     declared = {series.upstream_path(f).encode() for p in series.patches for f in p.files}
     owned: dict[str, dict[str, RawChange]] = {item.name: {} for item in named}
-    for path, changes in touched.items():
-        name, change = changes[0]
-        if len(changes) > 1 or change.old_id != NULL or change.new_mode not in (FILE, EXECUTABLE):
+    for path, found in touched.items():
+        name, change = found[0]
+        if len(found) > 1 or change.old_id != NULL or change.new_mode not in (FILE, EXECUTABLE):
             continue
         if base.get(path) is not None:
             continue
@@ -202,9 +287,7 @@ def _ownership(
     return owned
 
 
-def _put_owned(
-    out: Refreshed, store: Store, item: Named, mine: dict[str, RawChange], series: Series
-) -> None:
+def _put_owned(out: Refreshed, store: Store, item: Named, mine: dict[str, RawChange]) -> None:
     for file in item.known.files if item.known else ():
         if file not in mine:
             out.files.pop(file, None)
@@ -213,37 +296,14 @@ def _put_owned(
         out.files[file] = (data, change.new_mode == EXECUTABLE)
 
 
-def _kept(
-    tree: Tree, item: Named, mine: dict[str, RawChange], series: Series, before: FileState
-) -> Laid | None:
-    """The old patch file, if on `tree` (which it then changes) it gives this very commit."""
-    if item.known is None or f"patches/{item.known.file}" not in before:
-        return None
-    patch = parse_patch(before[f"patches/{item.known.file}"][0], item.known.file)
-    commit = item.commit
-    author = (patch.author_name, patch.author_email, patch.author_date)
-    if author != commit.author or patch.message != commit.message:
-        return None
-    owned = tuple(
-        (change.path, change.new_mode, tree.store.read(change.new_id, "blob"))
-        for change in mine.values()
-    )
-    trial = tree.fork()
-    laid = lay(trial, Source(item.name, patch, owned))
-    if isinstance(laid, list) or trial.write() != commit.tree:
-        return None
-    write(tree, laid.changes)
-    return laid
-
-
 def _rewrite(
     out: Refreshed,
     repo: Repo,
-    items: Sequence[tuple[Named, bytes]],
+    items: Sequence[Named],
     owned: dict[str, dict[str, RawChange]],
 ) -> None:
-    by_oid = dict(repo.patches([item.oid for item, _ in items])) if items else {}
-    for item, _ in items:
+    by_oid = dict(repo.patches([item.oid for item in items])) if items else {}
+    for item in items:
         diff = by_oid[item.oid]
         skip = {change.path for change in owned[item.name].values()}
         parts = parse_diff(diff, item.name) if diff.strip() else ()

@@ -460,6 +460,10 @@ def _raw(fields: list[bytes]) -> Iterator[RawChange]:
 def init_bare(git_dir: Path) -> Repo:
     """Create (or reopen) a bare store with settings that keep its bytes and objects as they are."""
     if not (git_dir / "HEAD").exists():
+        import tempfile
+
+        import tempfile
+
         # made aside and renamed: a killed run leaves a whole store or none
         git_dir.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".store-", dir=git_dir.parent) as scratch:

@@ -13,7 +13,6 @@ from hexpatch.checkout import BRANCH, Checkout, break_stale_locks
 from hexpatch.errors import HexpatchError
 from hexpatch.objects import EXECUTABLE, FILE
 from hexpatch.oplog import BASE, TIP, Step
-from hexpatch.patchfile import parse_patch
 from hexpatch.pick import Source
 from hexpatch.repo import Repo, init_bare
 from hexpatch.series import Series
@@ -228,21 +227,9 @@ class Session:
         )
         return oplog.perform(self.ws, self.store, step, before)
 
-    def stack_of(self, files: FileState, base: Found) -> tuple[Series, Stack]:
-        """The series and stack that a set of files would make."""
-        text = files[workspace.SERIES][0]
-        parsed = series.parse(text, self.ws.root, disk=False)
-        made = stack.build(
-            self.store,
-            (source_from(parsed, patch, files) for patch in parsed.active),
-            base.commit,
-            base.tree,
-            parsed.base.name,
-        )
-        return parsed, made
-
-    def with_lock(self, files: FileState, parsed: Series, made: Stack) -> FileState:
+    def with_lock(self, files: FileState, made: Stack) -> FileState:
         """The files with the series.lock that fits them."""
+        parsed = series.parse(files[workspace.SERIES][0], self.ws.root, disk=False)
         lock = stack.make_lock(parsed, made, files)
         return {**files, LOCK: (lockfile.render(lock), False)}
 
@@ -260,7 +247,7 @@ def source_from(parsed: Series, patch: series.Patch, files: FileState) -> Source
         )
         for f in patch.files
     )
-    return Source(patch.name, parse_patch(files[name][0], name), owned)
+    return Source(patch.name, stack.parse_once(files[name][0], name), owned)
 
 
 @contextmanager

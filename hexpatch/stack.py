@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hexpatch import lockfile, objects, place
 from hexpatch.errors import HexpatchError
 from hexpatch.objects import EXECUTABLE, FILE, Commit
-from hexpatch.patchfile import Hunk, parse_patch
+from hexpatch.patchfile import Hunk, PatchFile, parse_patch
 from hexpatch.pick import Change, Conflict, Laid, Source, lay
 from hexpatch.series import Base, Patch, Series
 from hexpatch.tree import Content, Store, Tree
@@ -72,10 +72,23 @@ class DoesNotApply(HexpatchError):
         self.failed = failed
 
 
+_PARSED: dict[bytes, PatchFile] = {}
+
+
+def parse_once(data: bytes, name: str) -> PatchFile:
+    """parse_patch, remembered for small files: one command reads the same patch several times."""
+    if len(data) > 1 << 20:
+        return parse_patch(data, name)
+    found = _PARSED.get(data)
+    if found is None:
+        found = _PARSED[data] = parse_patch(data, name)
+    return found
+
+
 def read_source(series: Series, patch: Patch) -> Source:
     """Parse a patch file and read the owned files of one patch."""
     data = (series.root / "patches" / patch.file).read_bytes()
-    parsed = parse_patch(data, f"patches/{patch.file}")
+    parsed = parse_once(data, f"patches/{patch.file}")
     owned = []
     for file in patch.files:
         path = series.root / file
