@@ -15,11 +15,12 @@ from hexpatch import place
 from hexpatch.objects import EMPTY_BLOB
 from hexpatch.patchfile import parse_diff
 from hexpatch.repo import Repo
-from hexpatch.tree import Entry, Tree
+from hexpatch.tree import Content, Entry, Tree
 
 if TYPE_CHECKING:
     from hexpatch.pick import Change
 
+Counts = dict[bytes, int]
 Block = tuple[int, int, int]  # first line at the base, first line at onto, number of lines
 
 _MANY_PATHS = 1500
@@ -35,6 +36,7 @@ class Drift:
         self._base = base
         self._onto = onto
         self._blocks: dict[bytes, list[Block]] = {}
+        self._counts: dict[bytes, tuple[Content, Content, Counts, Counts]] = {}
         self._renames: dict[bytes, bytes] | None = None
         self._wanted = sorted(set(paths))
         self._read = base == onto
@@ -84,7 +86,7 @@ class Drift:
             if there is None or not place.fits(lines, there, hunk):
                 return None
             places.append(there)
-        if not _anchored(change, lines, places):
+        if not _anchored(change, lines, places, *self._counted(change, ours.content)):
             return None
         offset = places[0] - change.hunks[0][0]
         return place.splice(lines, [h for _, h in change.hunks], places), offset
@@ -100,12 +102,35 @@ class Drift:
                 grow = len(hunk.new) - len(hunk.old)
                 blocks = [_shift(b, at, grow) for b in blocks]
             self._blocks[change.path] = blocks
+            self._recount(change, after)
         elif blocks is not None or not spliced:
             self._blocks.pop(change.path, None)
 
     def forget(self, change: Change) -> None:
         """The path changed on one side only."""
         self._blocks.pop(change.path, None)
+        self._counts.pop(change.path, None)
+
+    def _counted(self, change: Change, ours: Content) -> tuple[Counts, Counts]:
+        """How often each line stands in both files; kept up from patch to patch."""
+        assert change.pre is not None
+        known = self._counts.get(change.path)
+        if known is None or known[0] is not change.pre.content or known[1] is not ours:
+            known = (change.pre.content, ours, _count(change.pre.content), _count(ours))
+            self._counts[change.path] = known
+        return known[2], known[3]
+
+    def _recount(self, change: Change, after: Change) -> None:
+        known = self._counts.get(change.path)
+        if known is None or change.post is None or after.post is None:
+            return
+        for counts in known[2:]:
+            for _, hunk in change.hunks:
+                for line in hunk.old:
+                    counts[line] -= 1
+                for line in hunk.new:
+                    counts[line] = counts.get(line, 0) + 1
+        self._counts[change.path] = (change.post.content, after.post.content, *known[2:])
 
     def _of(self, change: Change, ours: Entry) -> list[Block] | None:
         if not self._read:
@@ -172,7 +197,13 @@ def _inside(blocks: list[Block], at: int, size: int) -> int | None:
     return None
 
 
-def _anchored(change: Change, lines: list[bytes], places: list[int]) -> bool:
+def _count(content: Content) -> Counts:
+    return dict(Counter(content.lines))
+
+
+def _anchored(
+    change: Change, lines: list[bytes], places: list[int], in_before: Counts, in_lines: Counts
+) -> bool:
     """Does each hunk stand between two lines that are equal and unique in all three files?
 
     Then every line diff pairs these lines, so git's merge puts the hunk there too. Where
@@ -196,7 +227,7 @@ def _anchored(change: Change, lines: list[bytes], places: list[int]) -> bool:
                     return False
                 if len(line) < _SHORT or line in added:
                     continue
-                if before.count(line) == 1 and lines.count(line) == 1:
+                if in_before[line] == 1 and in_lines[line] == 1:
                     break
             else:
                 return False

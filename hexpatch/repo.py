@@ -462,8 +462,6 @@ def init_bare(git_dir: Path) -> Repo:
     if not (git_dir / "HEAD").exists():
         import tempfile
 
-        import tempfile
-
         # made aside and renamed: a killed run leaves a whole store or none
         git_dir.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".store-", dir=git_dir.parent) as scratch:

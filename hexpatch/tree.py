@@ -83,14 +83,15 @@ class Content:
     def binary(self) -> bool:
         """git's rule: a NUL in the first 8000 bytes."""
         if self._data is None and self._lines is not None:
-            head, size = [], 0
-            for line in self._lines:
-                head.append(line)
-                size += len(line) + 1
-                if size >= 8000:
-                    break
-            return b"\0" in b"\n".join(head)[:8000]
+            return _nul(self._lines[:8001])  # so many newlines alone fill the window
         return b"\0" in self.data[:8000]
+
+
+def _nul(lines: list[bytes]) -> bool:
+    start = b"\n".join(lines[:400])
+    if len(start) < 8000:
+        start = b"\n".join(lines)
+    return b"\0" in start[:8000]
 
 
 class Store:
