@@ -72,8 +72,9 @@ def apply(
 
 
 @cli.command()
+@click.option("--anew", is_flag=True, help="Write every patch file again, with exact line numbers.")
 @click.pass_context
-def refresh(ctx: click.Context) -> None:
+def refresh(ctx: click.Context, anew: bool) -> None:
     """Write the checkout's commits back to the files.
 
     The inverse of apply: `git commit --fixup`, `git rebase -i`, new and dropped commits are all
@@ -82,7 +83,7 @@ def refresh(ctx: click.Context) -> None:
     from hexpatch import edit
 
     with opened(ctx) as session:
-        edited = edit.take_commits(session)
+        edited = edit.take_commits(session, anew=anew)
     show_edited(edited)
 
 

@@ -142,11 +142,13 @@ def _commit(
     files: FileState,
     named: Sequence[Named],
     notes: Sequence[str] = (),
+    *,
+    anew: bool = False,
 ) -> Edited:
     """Refresh the files from these commits, prove the round trip, record and carry out."""
     before = workspace.durable(session.ws.root)
     session.store.flush()
-    out = refresh.to_files(session.store, series, files, session.base.commit, named)
+    out = refresh.to_files(session.store, series, files, session.base.commit, named, anew=anew)
     for item in named:
         if item.known is None:
             out.files[SERIES] = (_trailers(out.files[SERIES][0], item), False)
@@ -325,8 +327,8 @@ def drop(session: Session, names: Sequence[str]) -> Edited:
     return edited
 
 
-def take_commits(session: Session) -> Edited:
-    """refresh: the commits of the checkout become the files."""
+def take_commits(session: Session, *, anew: bool = False) -> Edited:
+    """refresh: the commits of the checkout become the files; `anew` writes all, lines exact."""
     session.no_pending()
     session.clean()
     session.on_stack()
@@ -353,4 +355,5 @@ def take_commits(session: Session) -> Edited:
     named = refresh.recommit(
         session.store, base, refresh.name_commits(commits, old, session.series, session.repo)
     )
-    return _commit(session, session.series, workspace.durable(session.ws.root), named)
+    files = workspace.durable(session.ws.root)
+    return _commit(session, session.series, files, named, anew=anew)

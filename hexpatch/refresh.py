@@ -144,11 +144,12 @@ def to_files(
     base: str,
     named: Sequence[Named],
     new_base: Base | None = None,
+    anew: bool = False,
 ) -> Refreshed:
     """The series' files for these commits on `base`, starting from the files as they are.
 
     The commits stand one on the other. Each patch file is proved: placed on its parent it gives
-    the very commit, else it is written anew and proved again.
+    the very commit, else it is written anew and proved again (`anew`: every file is).
     """
     repo = store.repo
     out = Refreshed(dict(before))
@@ -160,7 +161,7 @@ def to_files(
     for item, change in zip(named, changes, strict=True):
         _put_owned(out, store, item, owned[item.name])
         data = before.get(f"patches/{_file(item)}") if item.known else None
-        kept = data is not None and proof.holds(item, change, data[0])
+        kept = data is not None and not anew and proof.holds(item, change, data[0])
         if not kept:
             rewrite.append(item)
             proof.go_to(item)
@@ -171,6 +172,10 @@ def to_files(
             if title.startswith(("fixup! ", "squash! ", "amend! ")):
                 out.notes.append(f"{item.name}: `git rebase -i --autosquash` would fold `{title}`")
     _rewrite(out, repo, rewrite, owned)
+    for item in rewrite:
+        name = f"patches/{_file(item)}"
+        if out.files[name] == before.get(name):
+            out.fate[item.name] = "unchanged"
     _prove_rewritten(out, proof, base_tree, named, changes, rewrite)
     out.stack = Stack(
         base,
