@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -189,9 +190,22 @@ def make_upstream(folder: Path) -> Path:
     return folder
 
 
+_templates: dict[str, Path] = {}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def templates(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Where repositories that many tests start from are made once."""
+    _templates["folder"] = tmp_path_factory.mktemp("templates")
+
+
 @pytest.fixture
 def upstream(tmp_path: Path) -> Path:
-    return make_upstream(tmp_path / "upstream")
+    """A copy of the tiny upstream: the same ids in every test."""
+    made = _templates["folder"] / "upstream"
+    if not made.exists():
+        make_upstream(made)
+    return Path(shutil.copytree(made, tmp_path / "upstream", symlinks=True))
 
 
 @pytest.fixture

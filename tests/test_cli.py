@@ -15,7 +15,9 @@ def test_help_teaches_every_command(tmp_path: Path) -> None:
     text = hexpatch(tmp_path, "--help").out
     listed = [line.split()[0] for line in text.partition("Commands:")[2].splitlines() if line]
     assert listed[:3] == ["init", "import", "new"]
-    assert "..." not in text.partition("Commands:")[2], "a first line that is cut off teaches nothing"
+    assert "..." not in text.partition("Commands:")[2], (
+        "a first line that is cut off teaches nothing"
+    )
     for name in listed:
         page = hexpatch(tmp_path, name, "--help")
         assert page.code == 0

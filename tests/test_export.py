@@ -16,6 +16,8 @@ from hexpatch.export import Exported
 from hexpatch.prbranch import public_message
 from hexpatch.session import opened
 
+pytestmark = pytest.mark.slow  # the rest of the suite stays quick without it
+
 CASE = FIELD / "24-pr-export"
 CASES = Path(__file__).parent / "cases" / "pr-export"
 TREE_GATE = "1e3dd5245e000d276dab8f1c35b62b02f09e4842"

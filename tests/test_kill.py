@@ -21,6 +21,8 @@ from typing import Any
 import pytest
 from conftest import World, commit, edit, git
 
+pytestmark = pytest.mark.slow  # the rest of the suite stays quick without it
+
 HOST = "ggml/src/ggml-hexagon/ggml-hexagon.cpp"
 CASES = "tests/test-backend-ops.cpp"
 

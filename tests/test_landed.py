@@ -8,6 +8,8 @@ import pytest
 from conftest import World, git
 from fieldworld import Files, Story, numbered, rows, state
 
+pytestmark = pytest.mark.slow  # the rest of the suite stays quick without it
+
 KERNEL = "int kernel(void) {\n    return 1;\n}\n"
 HOOK = "    register_kernel(KERNEL_OP);\n"
 

@@ -16,6 +16,8 @@ from mergelab import Lab, changed_tree, some_tree, three_texts
 from hexpatch.objects import FILE
 from hexpatch.pick import Laid
 
+pytestmark = pytest.mark.slow  # the rest of the suite stays quick without it
+
 OPTIONS = (
     ["-M"],
     ["-C"],

@@ -24,6 +24,8 @@ from hexpatch.catalogue import Entry, Spec
 from hexpatch.errors import HexpatchError
 from hexpatch.repo import Repo, environment, init_bare
 
+pytestmark = pytest.mark.slow  # the rest of the suite stays quick without it
+
 FILES = {"CMakeLists.txt": b"project(llama)\n", "ggml/src/ggml.c": b"int ggml;\n", "a b/\xe9": b""}
 GIT_ENV = {
     **environment(),

@@ -16,6 +16,8 @@ from hexpatch.remote import Remote
 from hexpatch.repo import Repo, init_bare
 from hexpatch.sources import Found, UnknownRevision, Upstream
 
+pytestmark = pytest.mark.slow  # the rest of the suite stays quick without it
+
 __all__ = ["shelf", "store"]  # fixtures
 
 

@@ -19,6 +19,8 @@ from hexpatch.errors import UsageError
 from hexpatch.evidence import Report
 from hexpatch.repo import Repo, init_bare
 
+pytestmark = pytest.mark.slow  # the rest of the suite stays quick without it
+
 FAKE = Path(__file__).parent / "cases" / "tbo" / "fake.py"
 TOOLS = Tools("cmake 3.25", "cc", "c++", "gcc 12", "Ninja", "")
 FILES = {
