@@ -85,8 +85,8 @@ def main() -> None:
     store = root / ".hexpatch" / "upstream.git"
     sh(*HEXPATCH, "check", "--onto", CUT, cwd=root)
     sh(*HEXPATCH, "check", "--onto", ONTO, cwd=root)
-    refs = sh("git", f"--git-dir={store}", "for-each-ref", "--format=%(refname:short) %(objectname)",
-              "refs/snapshots", cwd=root).decode().split("\n")  # fmt: skip
+    listing = ["for-each-ref", "--format=%(refname:short) %(objectname)", "refs/snapshots"]
+    refs = sh("git", f"--git-dir={store}", *listing, cwd=root).decode().split("\n")
     ids = dict(line.rsplit(" ", 1) for line in refs if line)
     base = ids["snapshots/b10068"]
     target = ids["snapshots/b10361"]
@@ -138,11 +138,16 @@ def main() -> None:
     unapplied()
     compare("Does it apply?", [
         Contender("git am", ["git", "am", "-q", *names], am, reset),
-        Contender("hexpatch check", [*here, "check"], root, nothing),
+        Contender("hexpatch check --fresh", [*here, "check", "--fresh"], root, nothing),
     ], args.rounds)  # fmt: skip
     compare("Commits and checkout", [
         Contender("git am", ["git", "am", "-q", *names], am, reset),
         Contender("hexpatch apply", [*here, "apply"], root, unapplied),
+    ], args.rounds)  # fmt: skip
+    fresh()
+    compare("Does it apply? Asked again, series.lock is true", [
+        Contender("git am", ["git", "am", "-q", *names], am, reset),
+        Contender("hexpatch check", [*here, "check"], root, nothing),
     ], args.rounds)  # fmt: skip
     compare("Onto another snapshot", [
         Contender("git rebase --onto", ["git", "rebase", "-q", "--onto", onto, base], am, stacked),

@@ -13,11 +13,11 @@ from hexpatch.checkout import Checkout
 from hexpatch.errors import HexpatchError
 from hexpatch.oplog import Step
 from hexpatch.repo import Repo, environment
+from hexpatch.rows import Row
 from hexpatch.series import Series
 from hexpatch.session import Session
 from hexpatch.sources import Found
 from hexpatch.stack import Applied, Stack
-from hexpatch.walk import Row
 from hexpatch.workspace import FileState
 
 CLONE_BRANCH = "refs/heads/hexpatch-stack"

@@ -13,8 +13,7 @@ from typing import Any
 from hexpatch import workspace
 from hexpatch.errors import HexpatchError
 from hexpatch.repo import Repo
-
-BRANCH = "refs/heads/stack"
+from hexpatch.workspace import BRANCH
 
 # What git leaves in a work tree's directory while one of its commands is half done.
 _HALF_DONE = {

@@ -196,10 +196,11 @@ def check(ctx: click.Context, onto: str | None, fresh: bool, as_json: bool) -> N
     are there already), blocked (builds on one that does not fit). Writes nothing. Exit status 1
     if a patch does not fit.
     """
-    from hexpatch import render, report
+    from hexpatch import check as checking
+    from hexpatch import render
 
     with opened(ctx, write=False) as session:
-        name, rows = report.check(session, onto, fresh=fresh)
+        name, rows = checking.check(session, onto, fresh=fresh)
     bad = [r for r in rows if not r.fits and r.status not in ("landed", "hold")]
     if as_json:
         render.as_json({"onto": name, "patches": [r.as_json() for r in rows]})

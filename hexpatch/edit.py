@@ -337,7 +337,7 @@ def take_commits(session: Session, *, anew: bool = False) -> Edited:
     base = session.base.commit
     if tip is None:
         raise HexpatchError("there is no checkout to refresh from", "run `hexpatch apply`")
-    pinned = session.repo.ref(oplog.BASE)
+    pinned = session.repo.ref(workspace.BASE)
     if pinned != base:
         raise HexpatchError(
             "the checkout is not on the pinned base", "`hexpatch apply --force` puts it there"

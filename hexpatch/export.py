@@ -15,7 +15,6 @@ from typing import Any
 
 from hexpatch import changelog, checklist, content, oplog, titles, workspace
 from hexpatch.checklist import REVIEW_LIMIT, Evidence, Facts
-from hexpatch.checkout import BRANCH
 from hexpatch.content import Cut, History
 from hexpatch.errors import HexpatchError, UsageError
 from hexpatch.exportdir import TICKED, Files, Folder, make_mails
@@ -26,6 +25,7 @@ from hexpatch.repo import Repo
 from hexpatch.series import Group
 from hexpatch.session import Session
 from hexpatch.tree import Tree
+from hexpatch.workspace import BRANCH
 from hexpatch.yamltree import similar
 
 HEADS = "refs/heads/"

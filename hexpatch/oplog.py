@@ -16,16 +16,14 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from hexpatch import objects, workspace
-from hexpatch.checkout import BRANCH, Checkout, Layout, break_stale_locks, layout_from
+from hexpatch.checkout import Checkout, Layout, break_stale_locks, layout_from
 from hexpatch.errors import HexpatchError
 from hexpatch.objects import EXECUTABLE, FILE, Commit
 from hexpatch.repo import Repo
 from hexpatch.tree import Entry, Store, Tree
-from hexpatch.workspace import FileState, Move, Workspace
+from hexpatch.workspace import BASE, BRANCH, TIP, FileState, Move, Workspace
 
 OPS = "refs/hexpatch/ops"
-BASE = "refs/hexpatch/base"
-TIP = "refs/hexpatch/tip"
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 # refs that belong to a state; the log itself and upstream's names do not

@@ -11,11 +11,12 @@ from hexpatch.drift import Drift
 from hexpatch.errors import HexpatchError
 from hexpatch.objects import Commit
 from hexpatch.pick import Conflict, Laid
+from hexpatch.rows import Row
 from hexpatch.series import Group, Series
 from hexpatch.session import Session
 from hexpatch.sources import Found
 from hexpatch.tree import Entry, Tree
-from hexpatch.walk import Item, Row, Walk
+from hexpatch.walk import Item, Walk
 
 # trailers that steer this tool or speak to the house; they stay at home
 HOUSE = ("Topic", "Export", "Internal-Note", "Change-Id")

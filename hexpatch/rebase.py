@@ -14,12 +14,13 @@ from hexpatch.oplog import Step
 from hexpatch.patchfile import parse_patch
 from hexpatch.pick import Conflict, Laid, text
 from hexpatch.refresh import Named
+from hexpatch.rows import Row
 from hexpatch.series import Base, Series, parse
 from hexpatch.session import Session
 from hexpatch.sources import Found
 from hexpatch.stack import DoesNotApply, Failed
 from hexpatch.tree import Entry, Tree
-from hexpatch.walk import Item, Row, Walk
+from hexpatch.walk import Item, Walk
 from hexpatch.workspace import SERIES, FileState
 
 

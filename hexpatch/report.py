@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from hexpatch import lockfile, stack, workspace
+from hexpatch import workspace
 from hexpatch.errors import HexpatchError
 from hexpatch.objects import LINK
 from hexpatch.patchfile import FileDiff, parse_patch
-from hexpatch.pick import Laid, text
-from hexpatch.place import hunk_name, stated
+from hexpatch.pick import text
 from hexpatch.series import Patch, Series
 from hexpatch.session import Session
-from hexpatch.stack import DoesNotApply, Failed
-from hexpatch.tree import Tree
-from hexpatch.walk import Row
+from hexpatch.stack import DoesNotApply
 
 
 def listing(series: Series) -> dict[str, Any]:
@@ -134,69 +131,3 @@ def _sync(
     if session.checkout.exists and session.checkout.dirty():
         return "in sync, with uncommitted changes", "commit them and run `hexpatch refresh`"
     return "in sync", ""
-
-
-def check(session: Session, onto: str | None, *, fresh: bool = False) -> tuple[str, list[Row]]:
-    """A row for every patch, on the base or on another commit. No object is written.
-
-    On the base, a series.lock that fits every file byte for byte has the answer already, for
-    `apply` placed these very bytes there; `fresh` places them again.
-    """
-    session.store.keep = False
-    if onto is not None:
-        from hexpatch import rebase  # the moving half of the tool: not for a plain check
-
-        found = session.upstream.resolve(onto)
-        return found.name, rebase.plan(session, found)
-    name = session.series.base.name
-    known = None if fresh else _locked(session.series)
-    return name, known if known is not None else _placed(session)
-
-
-def _locked(series: Series) -> list[Row] | None:
-    """The rows that series.lock vouches for; None if anything differs from what it was made of."""
-    try:
-        lock = lockfile.read(series.root)
-    except HexpatchError:
-        return None
-    active = [p.name for p in series.active]
-    if lock is None or [p.name for p in lock.patches] != active:
-        return None
-    same_base = series.base.tree is not None and lock.base.tree == series.base.tree
-    if not same_base or lockfile.changed(lock, series, lambda p: (series.root / p).read_bytes()):
-        return None
-    moved = {p.name: p.placed for p in lock.patches}
-    rows = []
-    for patch in series.patches:
-        if patch.name not in moved:
-            rows.append(Row(patch.name, "hold" if patch.state == "hold" else "landed"))
-            continue
-        detail = tuple(f"{hunk} sits at line {line}" for _, hunk, line in moved[patch.name][:5])
-        rows.append(Row(patch.name, "offset" if detail else "ok", detail))
-    return rows
-
-
-def _placed(session: Session) -> list[Row]:
-    base = session.base
-    tree = Tree(session.store, base.tree)
-    laid = {(r.name): r for r in stack.lay_all(tree, stack.sources(session.series))}
-    rows = []
-    for patch in session.series.patches:
-        result = laid.get(patch.name)
-        if result is None:
-            rows.append(Row(patch.name, "hold" if patch.state == "hold" else "landed"))
-        else:
-            rows.append(_row(result))
-    return rows
-
-
-def _row(result: Laid | Failed) -> Row:
-    if isinstance(result, Failed):
-        detail = tuple(c.line for c in result.conflicts)
-        word = "blocked" if result.blocked_by else "conflict"
-        return Row(result.name, word, detail, result.blocked_by)
-    moved = [(p, h) for c in result.changes for p, h in c.hunks if p != stated(h)]
-    if not moved:
-        return Row(result.name, "ok")
-    detail = tuple(f"{hunk_name(h)} sits at line {p + 1}" for p, h in moved[:5])
-    return Row(result.name, "offset", detail)

@@ -7,19 +7,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from hexpatch import lockfile, oplog, series, stack, workspace
-from hexpatch.checkout import BRANCH, Checkout, break_stale_locks
+from hexpatch import series, workspace
 from hexpatch.errors import HexpatchError
-from hexpatch.objects import EXECUTABLE, FILE
-from hexpatch.oplog import BASE, TIP, Step
-from hexpatch.pick import Source
-from hexpatch.repo import Repo, init_bare
 from hexpatch.series import Series
-from hexpatch.sources import Found, Upstream
-from hexpatch.stack import Stack
-from hexpatch.tree import Store
-from hexpatch.workspace import LOCK, FileState, Workspace
+from hexpatch.workspace import BASE, BRANCH, LOCK, TIP, FileState, Workspace
+
+# the engine is loaded by the first property that needs it: looking is quick
+if TYPE_CHECKING:
+    from hexpatch.checkout import Checkout
+    from hexpatch.pick import Source
+    from hexpatch.repo import Repo
+    from hexpatch.sources import Found, Upstream
+    from hexpatch.stack import Stack
+    from hexpatch.tree import Store
 
 Say = Callable[[str], None]
 
@@ -36,11 +38,15 @@ class Session:
     @cached_property
     def repo(self) -> Repo:
         """The object store."""
+        from hexpatch.repo import init_bare
+
         return init_bare(self.ws.store)
 
     @cached_property
     def store(self) -> Store:
         """Objects of the store and those that are about to be written."""
+        from hexpatch.tree import Store
+
         return Store(self.repo)
 
     @cached_property
@@ -56,6 +62,8 @@ class Session:
     @cached_property
     def upstream(self) -> Upstream:
         """Where commits of upstream come from."""
+        from hexpatch.sources import Upstream
+
         return Upstream(self.repo, self.series, self.say, offline=self.offline)
 
     @cached_property
@@ -66,6 +74,8 @@ class Session:
     @cached_property
     def stack(self) -> Stack:
         """The series on its base; raises DoesNotApply."""
+        from hexpatch import stack
+
         base = self.base
         return stack.build(
             self.store, stack.sources(self.series), base.commit, base.tree, self.series.base.name
@@ -74,6 +84,8 @@ class Session:
     @cached_property
     def checkout(self) -> Checkout:
         """The workspace's own working tree."""
+        from hexpatch.checkout import Checkout
+
         made = Checkout(self.repo, self.ws.checkout)
         made.mend()
         return made
@@ -216,6 +228,9 @@ class Session:
         keep: Sequence[str] = (),
     ) -> str | None:
         """Record and carry out: these files, this stack, the checkout on its tip."""
+        from hexpatch import oplog
+        from hexpatch.oplog import Step
+
         step = Step(
             command=self.command,
             files=files,
@@ -229,6 +244,8 @@ class Session:
 
     def with_lock(self, files: FileState, made: Stack) -> FileState:
         """The files with the series.lock that fits them."""
+        from hexpatch import lockfile, stack
+
         parsed = series.parse(files[workspace.SERIES][0], self.ws.root, disk=False)
         lock = stack.make_lock(parsed, made, files)
         return {**files, LOCK: (lockfile.render(lock), False)}
@@ -236,6 +253,10 @@ class Session:
 
 def source_from(parsed: Series, patch: series.Patch, files: FileState) -> Source:
     """A patch from files in memory."""
+    from hexpatch import stack
+    from hexpatch.objects import EXECUTABLE, FILE
+    from hexpatch.pick import Source
+
     name = f"patches/{patch.file}"
     if name not in files:
         raise HexpatchError(f"{name} does not exist")
@@ -259,6 +280,8 @@ def opened(
     session = Session(ws, command, say, offline)
     try:
         if write or ws.journal.exists():
+            from hexpatch.checkout import break_stale_locks
+
             with ws.locked(command):
                 break_stale_locks(ws.store.glob("*.lock"))
                 _recover(session)
@@ -271,5 +294,7 @@ def opened(
 
 def _recover(session: Session) -> None:
     if session.ws.journal.exists():
+        from hexpatch import oplog
+
         for line in oplog.recover(session.ws, session.repo):
             session.say(line)

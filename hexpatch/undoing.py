@@ -6,9 +6,9 @@ import time
 from typing import Any
 
 from hexpatch import oplog, workspace
-from hexpatch.checkout import BRANCH
 from hexpatch.oplog import Operation, Step
 from hexpatch.session import Session
+from hexpatch.workspace import BRANCH
 
 
 def undo(session: Session, name: str | None) -> Operation:
@@ -22,7 +22,7 @@ def undo(session: Session, name: str | None) -> Operation:
             refs[ref] = op.refs_before.get(ref)
     here = session.branch_tip()
     unstacked = BRANCH in refs and refs[BRANCH] is None  # there was no stack yet
-    target = op.refs_after.get(oplog.BASE) if unstacked else refs.get(BRANCH)
+    target = op.refs_after.get(workspace.BASE) if unstacked else refs.get(BRANCH)
     again = BRANCH in refs and BRANCH not in op.refs_after  # its undo had removed the checkout
     if (target == here and not unstacked) or not (session.checkout.exists or again):
         target = None

@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from hexpatch import landed, stack
 from hexpatch.drift import Drift
@@ -17,38 +16,10 @@ from hexpatch.landed import Landing
 from hexpatch.merge import Picked, Resolver, pick
 from hexpatch.pick import Conflict, Laid, Source, lay, text
 from hexpatch.repo import Repo
+from hexpatch.rows import Row
 from hexpatch.series import Series
 from hexpatch.stack import Failed
 from hexpatch.tree import Store, Tree
-
-FITS = ("ok", "offset", "three-way", "resolved", "partly", "revived")
-
-
-@dataclass(frozen=True)
-class Row:
-    """What becomes of one patch.
-
-    status: ok, offset, three-way, resolved, partly, revived (it fits); landed (upstream has it);
-    conflict, twice (a person decides); blocked (builds on a patch that does not fit); hold.
-    """
-
-    name: str
-    status: str
-    detail: tuple[str, ...] = ()
-    blocked_by: str = ""
-
-    @property
-    def fits(self) -> bool:
-        """Will it be in the moved stack?"""
-        return self.status in FITS
-
-    def as_json(self) -> dict[str, Any]:
-        """For --json."""
-        out: dict[str, Any] = {"name": self.name, "status": self.status}
-        out["detail"] = list(self.detail)
-        if self.blocked_by:
-            out["blocked_by"] = self.blocked_by
-        return out
 
 
 @dataclass

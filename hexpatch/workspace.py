@@ -17,6 +17,9 @@ from hexpatch.errors import HexpatchError
 
 SERIES = "series.yaml"
 LOCK = "series.lock"
+BRANCH = "refs/heads/stack"  # what people edit in the checkout
+BASE = "refs/hexpatch/base"  # base and tip as the last apply, refresh or rebase left them
+TIP = "refs/hexpatch/tip"
 
 
 @dataclass(frozen=True)

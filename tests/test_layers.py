@@ -14,9 +14,9 @@ LAYERS = [
     "yamltree yamlquote yamledit seriesmodel seriesrules seriescheck series seriesedit seriesorder "
     "lockfile "
     "diffpath binpatch filediff hunks gitdiff maildate mailfield header patchfile mail",
-    "tree place drift pick merge stack resolutions oplog checkout landed walk session refresh "
+    "rows tree place drift pick merge stack resolutions oplog checkout landed walk session refresh "
     "rebase apply conflict edit undoing",
-    "build tbo tborun compare evidence validate prove report "
+    "build tbo tborun compare evidence validate prove report check fit "
     "titles content checklist changelog prbranch exportdir export",
     "render cliroot cliseries clistack cliproof cli __main__",
 ]

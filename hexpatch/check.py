@@ -1,0 +1,53 @@
+"""Does every patch fit? Answered from a true series.lock, by placing, or by walking elsewhere."""
+
+from __future__ import annotations
+
+from hexpatch import lockfile
+from hexpatch.errors import HexpatchError
+from hexpatch.rows import Row
+from hexpatch.series import Series
+from hexpatch.session import Session
+
+
+def check(session: Session, onto: str | None, *, fresh: bool = False) -> tuple[str, list[Row]]:
+    """A row for every patch, on the base or on another commit. No object is written.
+
+    On the base, a series.lock that fits every file byte for byte has the answer already, for
+    `apply` placed these very bytes there; `fresh` places them again.
+    """
+    if onto is not None:
+        from hexpatch import rebase  # the moving half of the tool: not for a plain check
+
+        found = session.upstream.resolve(onto)
+        return found.name, rebase.plan(session, found)
+    name = session.series.base.name
+    known = None if fresh else _locked(session.series)
+    if known is None:
+        from hexpatch import fit
+
+        session.store.keep = False
+        known = fit.placed(session)
+    return name, known
+
+
+def _locked(series: Series) -> list[Row] | None:
+    """The rows that series.lock vouches for; None if anything differs from what it was made of."""
+    try:
+        lock = lockfile.read(series.root)
+    except HexpatchError:
+        return None
+    active = [p.name for p in series.active]
+    if lock is None or [p.name for p in lock.patches] != active:
+        return None
+    same_base = series.base.tree is not None and lock.base.tree == series.base.tree
+    if not same_base or lockfile.changed(lock, series, lambda p: (series.root / p).read_bytes()):
+        return None
+    moved = {p.name: p.placed for p in lock.patches}
+    rows = []
+    for patch in series.patches:
+        if patch.name not in moved:
+            rows.append(Row(patch.name, "hold" if patch.state == "hold" else "landed"))
+            continue
+        detail = tuple(f"{hunk} sits at line {line}" for _, hunk, line in moved[patch.name][:5])
+        rows.append(Row(patch.name, "offset" if detail else "ok", detail))
+    return rows

@@ -1,0 +1,35 @@
+"""What becomes of one patch, as a row of a report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+FITS = ("ok", "offset", "three-way", "resolved", "partly", "revived")
+
+
+@dataclass(frozen=True)
+class Row:
+    """What becomes of one patch.
+
+    status: ok, offset, three-way, resolved, partly, revived (it fits); landed (upstream has it);
+    conflict, twice (a person decides); blocked (builds on a patch that does not fit); hold.
+    """
+
+    name: str
+    status: str
+    detail: tuple[str, ...] = ()
+    blocked_by: str = ""
+
+    @property
+    def fits(self) -> bool:
+        """Will it be in the moved stack?"""
+        return self.status in FITS
+
+    def as_json(self) -> dict[str, Any]:
+        """For --json."""
+        out: dict[str, Any] = {"name": self.name, "status": self.status}
+        out["detail"] = list(self.detail)
+        if self.blocked_by:
+            out["blocked_by"] = self.blocked_by
+        return out
