@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from hexpatch.cliroot import cli, json_option, opened, revision
+from hexpatch.cliroot import cli, complete, json_option, opened, revision
 
 _target = click.option("--target", default="cpu", metavar="NAME", help="What to build for [cpu].")
 
@@ -83,7 +83,7 @@ def validate(
 
 
 @cli.command()
-@click.argument("groups", nargs=-1)
+@click.argument("groups", nargs=-1, shell_complete=complete("groups"))
 @revision("Start the branches from REV instead of the base.")
 @click.option("--out", "folder", metavar="DIR", help="Where mails and facts go.")
 @click.option("-f", "--force", is_flag=True, help="Overwrite branches that hexpatch did not make.")

@@ -73,7 +73,7 @@ class _Cli(click.Group):
 
 
 def command_line() -> str:
-    return "hexpatch " + shlex.join(sys.argv[1:])
+    return "hexpatch " + shlex.join(sys.argv[1:]).replace("\n", "\\n")
 
 
 def opened(ctx: click.Context, *, write: bool = True) -> AbstractContextManager[Session]:
@@ -89,8 +89,28 @@ def opened(ctx: click.Context, *, write: bool = True) -> AbstractContextManager[
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 
 
+def complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Shell completion of patch or group names, or of upstream commits (`onto`)."""
+
+    def names(ctx: click.Context, param: click.Parameter, start: str) -> list[str]:
+        from hexpatch import catalogue, series, workspace
+
+        if kind == "onto":
+            known = ["master", *(entry.name for entry in catalogue.entries())]
+        else:
+            folder = Path(ctx.find_root().params.get("directory") or ".").resolve()
+            try:
+                found = series.load(workspace.find(folder).root)
+            except (HexpatchError, OSError):
+                return []
+            known = [x.name for x in (found.patches if kind == "patches" else found.groups)]
+        return [name for name in known if name.startswith(start)]
+
+    return names
+
+
 def revision(help_text: str) -> Callable[[Any], Any]:
-    return click.option("--onto", metavar="REV", help=help_text)
+    return click.option("--onto", metavar="REV", shell_complete=complete("onto"), help=help_text)
 
 
 @click.group(cls=_Cli, context_settings={"help_option_names": ["-h", "--help"]})

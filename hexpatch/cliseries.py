@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from hexpatch.cliroot import cli, command_line, json_option, opened, revision, show_edited
+from hexpatch.cliroot import cli, command_line, complete, json_option, opened, revision, show_edited
 from hexpatch.errors import HexpatchError, UsageError
 
 
@@ -115,7 +115,7 @@ def new(ctx: click.Context, name: str, message: str, everything: bool) -> None:
 
 
 @cli.command()
-@click.argument("names", nargs=-1, required=True)
+@click.argument("names", nargs=-1, required=True, shell_complete=complete("patches"))
 @click.pass_context
 def drop(ctx: click.Context, names: Sequence[str]) -> None:
     """Take patches out of the series.

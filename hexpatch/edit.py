@@ -179,15 +179,18 @@ def read_mails(paths: Sequence[Path], say: object) -> list[PatchFile]:
         for note in notes:
             say(f"{path}: {note}")
         patches += found
+    if not patches:
+        names = ", ".join(os.fspath(p) for p in paths)
+        raise HexpatchError(f"{names}: only a cover letter, no patch", "name the patches too")
     return patches
 
 
 def read_range(session: Session, spec: str) -> list[PatchFile]:
-    """Patches from commits: `A..B`, or a branch counted from the pinned base."""
+    """Patches from commits: `A..B` as git means it, or a branch counted from the pinned base."""
     start, dots, end = spec.partition("..")
     tip = session.upstream.resolve(end if dots else start).commit
-    base = session.upstream.resolve(start).commit if dots and start else _fork_point(session, tip)
-    commits = refresh.linear(session.repo, base, tip)
+    from_ = session.upstream.resolve(start).commit if dots and start else session.base.commit
+    commits = refresh.linear(session.repo, _fork_point(session, from_, tip), tip)
     if not commits:
         raise HexpatchError(f"{spec} has no commits", "name a branch or a range BASE..TIP")
     diffs = dict(session.repo.patches([oid for oid, _ in commits], "-C"))
@@ -203,14 +206,13 @@ def read_range(session: Session, spec: str) -> list[PatchFile]:
     return out
 
 
-def _fork_point(session: Session, tip: str) -> str:
-    base = session.base.commit
+def _fork_point(session: Session, base: str, tip: str) -> str:
     if session.repo.is_ancestor(base, tip):
         return base
     out = session.repo.git("merge-base", base, tip, ok=(0, 1)).decode().strip()
     if not out:
         raise HexpatchError(
-            f"{tip[:12]} and the base have no common history", "name the range: BASE..TIP"
+            f"{tip[:12]} and {base[:12]} have no common history", "name the range: BASE..TIP"
         )
     return out
 
@@ -303,8 +305,9 @@ def drop(session: Session, names: Sequence[str]) -> Edited:
         row, _ = fold.step(item)
         if not row.fits and row.status != "landed":
             who = row.blocked_by or ", ".join(sorted(gone))
+            why = [d for d in row.detail if d != f"needs {who}"]
             raise HexpatchError(
-                f"{item.name} needs {who}: {'; '.join(row.detail)}",
+                ": ".join([f"{item.name} needs {who}", *(["; ".join(why)] if why else [])]),
                 f"drop both: `hexpatch drop {' '.join(names)} {item.name}`",
             )
         tree = fold.tree.write()

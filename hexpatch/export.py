@@ -70,6 +70,11 @@ def run(
     session.no_pending()
     session.in_sync()
     groups = _groups(session, names)
+    if not names:
+        grouped = {n for g in groups for n in g.patches}
+        alone = [p.name for p in session.series.active if p.name not in grouped]
+        if alone:
+            session.say(f"in no group, not exported: {', '.join(alone)}")
     found = session.upstream.resolve(onto) if onto else session.base
     cutter = Cutter(session, found)
     branches: list[Branch] = []
@@ -279,6 +284,11 @@ def _warnings(
         found += [f"{made.name}: holds the path {place}" for place in held]
     if lines > REVIEW_LIMIT:
         found.append(f"{lines} changed lines; upstream wants a person to review all of them")
+    found += sorted(
+        f"{made.name}: its author {made.commit.author_email} can't be written to"
+        for made in branch.commits
+        if made.commit.author_email.endswith((".invalid", "@localhost"))
+    )
     if not branch.base.real:
         found.append(
             f"the base {branch.base.name} stands in for a commit of upstream: "

@@ -78,8 +78,6 @@ def read_series(data: bytes, name: str) -> tuple[tuple[PatchFile, ...], tuple[st
     rest = [m for m in mails if m.number != 0]
     if len(mails) > 1:
         rest = _ordered(rest, name, notes)
-    if not rest:
-        raise HexpatchError(f"{name}: only a cover letter, no patch")
     return tuple(_parse(m, name, len(mails) > 1) for m in rest), tuple(notes)
 
 

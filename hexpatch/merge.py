@@ -246,7 +246,9 @@ def _merge_entry(
         return made(entry, "offset" if offset else "exact", offset)
     merged, conflicts = _merged(change, ours, label)
     if conflicts:
-        detail = f"{conflicts} conflict{'s' if conflicts > 1 else ''}" + _hint(change, ours)
+        line = merged[: merged.find(b"<<<<<<< ") + 1].count(b"\n") + 1
+        detail = f"{conflicts} conflict{'s' if conflicts > 1 else ''}, at line {line} of the merge"
+        detail += _hint(change, ours)
         return Conflict(target, "content", detail, pre, ours, post, merged)
     entry = Entry(mode, ours.content.store.from_data(merged))
     return made(entry, "three-way", 0, _there(change, ours))

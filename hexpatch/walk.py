@@ -124,8 +124,9 @@ class Walk:
     def explain(self, conflict: Conflict) -> str:
         """A conflict on one line, with the upstream commit that stands in the way."""
         who = self.culprit(conflict.path) if self.culprit else ""
-        kind = f" ({conflict.kind})" if conflict.kind not in conflict.detail else ""
-        return f"{conflict.line}{kind}" + (f"; upstream: {who}" if who else "")
+        kind = f"{conflict.kind}: " if conflict.kind not in conflict.detail else ""
+        line = f"{text(conflict.path)}: {kind}{conflict.detail}"
+        return line + (f"; upstream: {who}" if who else "")
 
     def _leave_out(self, laid: Laid) -> None:
         for change in laid.changes:
@@ -181,7 +182,9 @@ def culprits(repo: Repo, base: str, onto: str) -> Callable[[bytes], str]:
                     found = repo.last_change(base, onto, path)
                 except HexpatchError:
                     found = None  # a shallow history can miss the trees it takes
-                if found:
+                if found and found[1].startswith("llama.cpp ") and "#" not in found[1]:
+                    known[path] = f"a commit up to {found[1]} (a snapshot knows no closer)"
+                elif found:
                     known[path] = f"{found[0][:10]} `{found[1]}`"
         return known[path]
 

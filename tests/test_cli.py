@@ -90,3 +90,23 @@ def test_a_closed_pipe_is_no_traceback(stacked: World) -> None:
     command = f"{sys.executable} -m hexpatch -C {stacked.root} series --json | head -c 1"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
+
+
+def test_names_complete(stacked: World) -> None:
+    """What the completion script asks: patches, groups and upstream names."""
+    code = "from hexpatch.cli import cli; cli(prog_name='hexpatch')"
+    for words, expected in (("drop hexagon-", "hexagon-hook-a"), ("check --onto v0.", "v0.5.0")):
+        env = {
+            **os.environ,
+            "_HEXPATCH_COMPLETE": "bash_complete",
+            "COMP_WORDS": f"hexpatch {words}",
+            "COMP_CWORD": str(len(words.split())),
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=stacked.root,
+            env=env,
+            capture_output=True,
+            check=False,
+        )
+        assert expected in done.stdout.decode()

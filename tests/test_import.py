@@ -119,3 +119,27 @@ def test_import_needs_a_stack_in_sync(stacked: World, tmp_path: Path) -> None:
     before = state(stacked)
     stacked.fails("import", *mail, says="hexpatch refresh")
     assert state(stacked) == before
+
+
+def test_a_range_means_what_git_means_by_it(world: World) -> None:
+    """master..feature, forked before master's newest commit, is what is on feature only."""
+    git(world.upstream, "switch", "-q", "-c", "feature", "v1")
+    (world.upstream / "feature.txt").write_text("one\n")
+    git(world.upstream, "add", "-A")
+    git(world.upstream, "commit", "-q", "-m", "feature : one")
+    world.ok("import", "master..feature")
+    assert [p["name"] for p in world.status()["patches"]] == ["feature-one"]
+
+
+def test_a_cover_letter_in_its_own_file_is_skipped(world: World, tmp_path: Path) -> None:
+    """`format-patch --cover-letter` writes 0000-cover-letter.patch beside the patches."""
+    git(world.upstream, "switch", "-q", "-c", "feature", "v1")
+    for n in (1, 2):
+        (world.upstream / "feature.txt").write_text(f"{n}\n")
+        git(world.upstream, "add", "-A")
+        git(world.upstream, "commit", "-q", "-m", f"feature : {n}")
+    git(world.upstream, "format-patch", "-q", "--cover-letter", "-o", str(tmp_path / "m"), "v1")
+    mails = sorted(str(p) for p in (tmp_path / "m").iterdir())
+    ran = world.ok("import", *mails)
+    assert "skipped cover letter" in ran.err
+    assert len(world.status()["patches"]) == 2
