@@ -76,11 +76,21 @@ def command_line() -> str:
     return "hexpatch " + shlex.join(sys.argv[1:]).replace("\n", "\\n")
 
 
+def start_folder(directory: str | None) -> Path:
+    """Where a command starts: -C, or the current folder, which may be gone."""
+    try:
+        return Path.cwd().joinpath(directory or ".").resolve()
+    except FileNotFoundError:
+        raise HexpatchError(
+            "the current folder is gone", "`cd` to a folder that is there, and run again"
+        ) from None
+
+
 def opened(ctx: click.Context, *, write: bool = True) -> AbstractContextManager[Session]:
     from hexpatch import render, session
 
     options = ctx.find_root().params
-    start = Path(options["directory"] or ".").resolve()
+    start = start_folder(options["directory"])
     return session.opened(
         start, command_line(), render.say, offline=options["offline"], write=write
     )

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from hexpatch.cliroot import cli, command_line, complete, json_option, opened, revision, show_edited
+from hexpatch.cliroot import (
+    cli,
+    command_line,
+    complete,
+    json_option,
+    opened,
+    revision,
+    show_edited,
+    start_folder,
+)
 from hexpatch.errors import HexpatchError, UsageError
 
 
@@ -39,7 +49,7 @@ def init(
     from hexpatch.series import DEFAULT_URL, Base
 
     options = ctx.find_root().params
-    root = Path(options["directory"] or ".").resolve()
+    root = start_folder(options["directory"])
     if (root / workspace.SERIES).exists():
         raise HexpatchError(f"{root} has a {workspace.SERIES} already")
     mapping = {}
@@ -59,10 +69,15 @@ def init(
     )
     root.mkdir(parents=True, exist_ok=True)
     ws = workspace.Workspace(root)
+    first = not ws.state.exists()
     with ws.locked(command_line()):
         run = session.Session(ws, command_line(), render.say, options["offline"])
         try:
             found = edit.init(run, text, base)
+        except HexpatchError:
+            if first and not ws.journal.exists():
+                shutil.rmtree(ws.state)
+            raise
         finally:
             run.close()
     render.out(f"base  {found.name}  tree {found.tree}")
@@ -100,8 +115,9 @@ def import_(ctx: click.Context, what: Sequence[str], name: str | None) -> None:
 @click.argument("name")
 @click.option("-m", "--message", metavar="TEXT", required=True, help="Title and message.")
 @click.option("-A", "--all", "everything", is_flag=True, help="Take untracked files too.")
+@click.option("--allow-empty", "empty", is_flag=True, help="Make a patch without changes.")
 @click.pass_context
-def new(ctx: click.Context, name: str, message: str, everything: bool) -> None:
+def new(ctx: click.Context, name: str, message: str, everything: bool, empty: bool) -> None:
     """Make the checkout's changes a new patch on top.
 
     Takes what is staged; if nothing is, all changes to tracked files. Changes: series.yaml,
@@ -110,7 +126,7 @@ def new(ctx: click.Context, name: str, message: str, everything: bool) -> None:
     from hexpatch import edit
 
     with opened(ctx) as session:
-        edited = edit.new(session, name, message, everything)
+        edited = edit.new(session, name, message, everything, empty)
     show_edited(edited)
 
 
@@ -177,6 +193,8 @@ def status(ctx: click.Context, as_json: bool) -> None:
         render.out(f"tip     {state['tip']}")
         render.out(f"tree    {state['tree']}")
     render.out(f"state   {state['sync']}")
+    if state["checkout"]:
+        render.out(f"checkout {state['checkout']}")
     if state["hint"]:
         render.say(f"hint: {state['hint']}")
     render.table([[f"  {p['name']}", p["state"], p["title"]] for p in state["patches"]])

@@ -9,7 +9,7 @@ from hexpatch import objects, refresh, resolutions
 from hexpatch.checkout import Layout, Shown, Stage
 from hexpatch.errors import HexpatchError
 from hexpatch.merge import Picked
-from hexpatch.objects import Commit
+from hexpatch.objects import EXECUTABLE, FILE, Commit
 from hexpatch.pick import Change, Conflict, text
 from hexpatch.repo import Repo
 from hexpatch.session import Session
@@ -103,16 +103,20 @@ def take(session: Session, pending: dict[str, Any]) -> str:
 
 
 def _no_marks(session: Session, pending: dict[str, Any]) -> None:
-    """Refuse marks that were staged or committed unseen."""
+    """Refuse marks that were staged or committed unseen, unless either side had them before."""
     name = str(pending["current"])
-    marks = (b"<<<<<<< upstream", b">>>>>>> " + name.encode())
+    item = next(a for a in session.stack.patches if a.name == name)
+    store, head = session.store, str(pending["head"])
+    staged = session.checkout.staged_tree()
+    sides = [Tree(store, store.read_tree_of(head)), Tree(store, item.tree)]
     marked = []
-    with session.checkout.repo as repo:
-        for path in pending["conflicts"]:
-            found = repo.lookup(f":0:{path}")
-            lines = found[2].split(b"\n") if found and found[1] == "blob" else []
-            if any(line.rstrip(b"\r") in marks for line in lines):
-                marked.append(path)
+    for change in session.repo.raw_diff(store.read_tree_of(head), staged):
+        if change.new_mode not in (FILE, EXECUTABLE):
+            continue
+        before = [entry for side in sides if (entry := side.get(change.path))]
+        known = {line for entry in before for line in resolutions.plain(entry.content.data)}
+        if resolutions.marks(store.read(change.new_id, "blob").split(b"\n"), known):
+            marked.append(text(change.path))
     if marked:
         raise HexpatchError(
             f"{name} still has conflict marks: {' '.join(marked)}",

@@ -217,8 +217,8 @@ def _fork_point(session: Session, base: str, tip: str) -> str:
     return out
 
 
-def new(session: Session, name: str, message: str, everything: bool) -> Edited:
-    """The checkout's uncommitted changes as a new patch on top (none: an empty patch)."""
+def new(session: Session, name: str, message: str, everything: bool, empty: bool = False) -> Edited:
+    """The checkout's uncommitted changes as a new patch on top; with `empty`, none will do."""
     session.no_pending()
     session.in_sync()
     session.on_stack()
@@ -229,6 +229,8 @@ def new(session: Session, name: str, message: str, everything: bool) -> Edited:
     tree = session.stack.tree
     if session.checkout.exists:
         tree = _tree_of_changes(session.checkout.repo, everything)
+    if tree == session.stack.tree and not empty:
+        raise HexpatchError("nothing to take: no changes in the checkout", _what_else(session))
     who = identity(session.ws)
     commit = Commit(
         tree=tree,
@@ -248,6 +250,15 @@ def new(session: Session, name: str, message: str, everything: bool) -> Edited:
     final = session.with_lock(out.files, made)
     operation = session.step(final, made, before=before, index_only=True)
     return Edited(made, operation, out.fate, out.notes)
+
+
+def _what_else(session: Session) -> str:
+    """What a person may have meant by a `new` that finds nothing."""
+    if not session.checkout.exists:
+        return "`hexpatch apply` makes the checkout: edit there"
+    if session.checkout.repo.git("ls-files", "--others", "--exclude-standard", "-z"):
+        return "`-A` takes untracked files, `--allow-empty` makes an empty patch"
+    return f"edit in {session.ws.checkout}, or make an empty patch with `--allow-empty`"
 
 
 def _tree_of_changes(repo: Repo, everything: bool) -> str:

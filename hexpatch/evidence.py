@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-FORMAT = 1
+FORMAT = 2
 PASSED, FIXED, BROKEN, LOST, NEW = "passed", "fixed", "broken", "lost", "new"
 STILL, UNSUPPORTED, UNKNOWN = "still failing", "unsupported", "unknown"
 FAILED = "failed"  # the verdict where only one tree was judged
@@ -96,7 +96,7 @@ def per_op(cases: Sequence[CaseVerdict]) -> tuple[OpCounts, ...]:
 def to_json(report: Report) -> str:
     """One stable text for a report: sorted keys, one line per case."""
     data = asdict(report)
-    rows = [[c.op, c.params, c.base, c.stack, c.verdict, c.error] for c in report.cases]
+    rows = [vars(case) for case in report.cases]
     data.update(format=FORMAT, green=report.green, cases="@cases@")
     lines = ",\n".join("  " + json.dumps(row) for row in rows)
     text = json.dumps(data, indent=1, sort_keys=True)
@@ -110,7 +110,7 @@ def from_json(text: str) -> Report:
         raise ValueError("not a report of this version")
     data.pop("green", None)
     try:
-        data["cases"] = tuple(CaseVerdict(*row) for row in data["cases"])
+        data["cases"] = tuple(CaseVerdict(**row) for row in data["cases"])
         data["per_op"] = tuple(OpCounts(**row) for row in data["per_op"])
         for name in ("ops", "notes", "limits", "problems"):
             data[name] = tuple(data[name])

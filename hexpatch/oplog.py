@@ -13,6 +13,7 @@ import signal
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from hexpatch import objects, workspace
@@ -39,6 +40,7 @@ class Operation:
     when: int
     command: str
     undoes: str | None
+    index_only: bool = False  # the files of the checkout stayed as they were
     refs_before: dict[str, str] = field(default_factory=dict)
     refs_after: dict[str, str] = field(default_factory=dict)
 
@@ -114,7 +116,11 @@ def perform(ws: Workspace, store: Store, step: Step, before: FileState | None = 
     }
     with _uninterrupted():
         workspace.write_json(ws.journal, journal)
-        _carry_out(ws, repo, journal, force=step.force)
+        try:
+            _carry_out(ws, repo, journal, force=step.force)
+        except Exception:
+            workspace.write_json(ws.journal, {**journal, "failed": True})
+            raise
     return op
 
 
@@ -128,8 +134,25 @@ def _uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, held)
 
 
+@contextlib.contextmanager
+def _standing_in(folder: Path) -> Iterator[None]:
+    """Work from a folder that stays: a step may take away the one that a person stands in."""
+    here = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.chdir(here)
+
+
 def _carry_out(ws: Workspace, repo: Repo, journal: dict[str, Any], *, force: bool) -> None:
     """Do what the journal says; doing it twice is doing it once."""
+    with _standing_in(ws.root):
+        _do(ws, repo, journal, force=force)
+
+
+def _do(ws: Workspace, repo: Repo, journal: dict[str, Any], *, force: bool) -> None:
     workspace.replay_files(ws, _moves(journal))
     if journal["pending"] is None:
         ws.pending.unlink(missing_ok=True)
@@ -173,13 +196,15 @@ def recover(ws: Workspace, repo: Repo) -> list[str]:
     with _uninterrupted():
         if _whole(repo, journal):
             _carry_out(ws, repo, journal, force=True)
-            return [*said, f"completed `{journal['command']}`, which had been killed"]
+            how = "failed half-way" if journal.get("failed") else "been killed"
+            return [*said, f"completed `{journal['command']}`, which had {how}"]
         workspace.replay_files(ws, _moves(journal))
         ws.pending.unlink(missing_ok=True)
         ws.journal.unlink(missing_ok=True)
+    how = "failed half-way" if journal.get("failed") else "been killed"
     return [
         *said,
-        f"`{journal['command']}` had been killed, and the commits it had made are gone; "
+        f"`{journal['command']}` had {how}, and the commits it had made are gone; "
         "the files are whole: `hexpatch apply` makes the commits again",
     ]
 
@@ -211,6 +236,8 @@ def _record(
     message = f"{step.command}\n\nFirst-Parent-Is-Log: {'yes' if previous else 'no'}\n"
     if step.undoes:
         message += f"Undoes: {step.undoes}\n"
+    if step.index_only:
+        message += "Index-Only: yes\n"
     commit = Commit(
         tree=tree.write(),
         parents=tuple(parents),
@@ -236,6 +263,7 @@ def read(repo: Repo, oid: str) -> Operation:
         int(commit.author_date.split(" ")[0]),
         command,
         trailers.get("Undoes"),
+        trailers.get("Index-Only") == "yes",
         refs["before"],
         refs["after"],
     )
@@ -251,17 +279,28 @@ def history(repo: Repo) -> Iterable[Operation]:
 
 
 def to_undo(repo: Repo) -> Operation:
-    """The newest operation that is neither an undo nor undone."""
-    undone: set[str] = set()
-    for op in history(repo):
-        if op.undoes:
-            # an undo of an undo brings its operation back
-            if op.oid not in undone:
-                undone.add(op.undoes)
-            continue
-        if op.oid not in undone:
+    """The operation that made the present state.
+
+    After an undo that is the one before the undone: what came after it is undone with it. After
+    the undo of an undo it is again the one that had been undone there.
+    """
+    at = repo.ref(OPS)
+    while at:
+        op = read(repo, at)
+        if op.undoes is None:
             return op
+        at = read(repo, op.undoes).parent
     raise HexpatchError("there is nothing to undo", "`hexpatch log` lists the operations")
+
+
+def since(repo: Repo, op: Operation) -> list[Operation]:
+    """The operations from the newest back to this one."""
+    found = []
+    for later in history(repo):
+        found.append(later)
+        if later.oid == op.oid:
+            break
+    return found
 
 
 def find(repo: Repo, name: str) -> Operation:

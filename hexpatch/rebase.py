@@ -60,11 +60,16 @@ def plan(session: Session, onto: Found) -> list[Row]:
     return [fold.step(item)[0] for item in items]
 
 
-def start(session: Session, onto: Found, *, keep_going: bool = False) -> Outcome:
-    """Begin a rebase; ends done, or waiting for a person with the conflict in the checkout."""
+def ready(session: Session) -> None:
+    """Refuse to start while something in the checkout waits for a person."""
     session.no_pending()
     session.clean()
     session.in_sync()
+
+
+def start(session: Session, onto: Found, *, keep_going: bool = False) -> Outcome:
+    """Begin a rebase; ends done, or waiting for a person with the conflict in the checkout."""
+    ready(session)
     if onto.commit == session.base.commit and not _inactive(session.series):
         old = session.stack
         rows = [Row(a.name, "ok") for a in old.patches]

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from hexpatch import objects, seriesedit, seriesorder
+from hexpatch import objects, resolutions, seriesedit, seriesorder
 from hexpatch.errors import HexpatchError
 from hexpatch.objects import EXECUTABLE, FILE, Commit
 from hexpatch.patchfile import PatchFile, parse_diff, render_patch, slug
@@ -163,6 +163,7 @@ def to_files(
         data = before.get(f"patches/{_file(item)}") if item.known else None
         kept = data is not None and not anew and proof.holds(item, change, data[0])
         if not kept:
+            _no_marks(store, item, change, before)
             rewrite.append(item)
             proof.go_to(item)
         out.fate[item.name] = "unchanged" if kept else "changed"
@@ -187,6 +188,28 @@ def to_files(
     )
     _edit_series(out, series, named, owned, new_base)
     return out
+
+
+def _no_marks(store: Store, item: Named, changes: Sequence[RawChange], before: FileState) -> None:
+    """Refuse a conflict that was committed into a known patch as it lay there, marks and all."""
+    for change in changes if item.known else ():
+        if change.new_mode not in (FILE, EXECUTABLE):
+            continue
+        lines = store.read(change.new_id, "blob").split(b"\n")
+        if not resolutions.marks(lines, ()):
+            continue
+        old = b"" if change.old_id == NULL else store.read(change.old_id, "blob")
+        known = set(resolutions.plain(old))
+        for path, (data, _) in before.items():
+            cut = 1 if path.startswith("patches/") else 0  # the "+" of a line
+            known.update(line[cut:] for line in resolutions.plain(data))
+        left = resolutions.marks(lines, known)
+        if {b"<", b">"} <= {line[:1] for line in left}:  # a whole block, not a text about marks
+            raise HexpatchError(
+                f"{item.name} has conflict marks: {text(change.path)}",
+                f"resolve them in the commit `{item.commit.message.partition(chr(10))[0]}` "
+                "(`git commit --amend`, `git rebase -i`) and run again",
+            )
 
 
 class _Proof:

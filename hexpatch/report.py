@@ -123,11 +123,21 @@ def _sync(
     applied = session.applied_tip()
     if applied is None:
         return "not applied yet", "`hexpatch apply`"
+    here = session.repo.ref(workspace.BASE)
+    if here is not None and here != session.base.commit:
+        also = ", with commits of its own" if session.commits_changed() else ""
+        force = " --force" if also else ""
+        return (
+            f"the checkout is on {session.upstream.describe(here)} (not the pinned base){also}",
+            f"`hexpatch apply{force}` puts the stack on {session.series.base.name} again",
+        )
     if session.commits_changed():
         also = "" if applied == tip else ", and the files have changed too"
         return f"commits have changed{also}", "`hexpatch refresh` writes them to patches/"
     if applied != tip:
         return "files have changed", "`hexpatch apply` puts them into the checkout"
-    if session.checkout.exists and session.checkout.dirty():
+    if not session.checkout.exists:
+        return "applied, but the checkout is gone", "`hexpatch apply`"
+    if session.checkout.dirty():
         return "in sync, with uncommitted changes", "commit them and run `hexpatch refresh`"
     return "in sync", ""

@@ -7,6 +7,7 @@ resolved file as a diff, so it can be reviewed like any patch.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Container, Iterable
 
 from hexpatch.oplog import EMPTY_TREE
 from hexpatch.patchfile import PatchFile, parse_diff
@@ -15,6 +16,25 @@ from hexpatch.tree import Entry, Store, Tree
 from hexpatch.workspace import FileState
 
 FOLDER = "patches/resolutions"
+_MARKS = (b"<<<<<<< ", b"||||||| ", b">>>>>>> ")
+
+
+def marks(lines: Iterable[bytes], known: Container[bytes]) -> list[bytes]:
+    """Conflict marks among the lines, whatever their labels, but for those that are `known`."""
+    found, inside = [], False
+    for raw in lines:
+        line = raw.rstrip(b"\r")
+        mark = line.startswith(_MARKS) or line in (b"<<<<<<<", b">>>>>>>")
+        if mark:
+            inside = not line.startswith(b">")
+        if (mark or (inside and line == b"=======")) and line not in known:
+            found.append(line)
+    return found
+
+
+def plain(data: bytes) -> list[bytes]:
+    """Lines without the CR that some files have: what `marks` compares with."""
+    return [line.rstrip(b"\r") for line in data.split(b"\n")]
 
 
 def key(conflict: Conflict) -> str:

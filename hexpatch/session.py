@@ -122,17 +122,19 @@ class Session:
                 "finish it with `hexpatch rebase --continue`, `--skip` or `--abort`",
             )
 
-    def clean(self) -> None:
-        """Refuse to overwrite uncommitted work in the checkout, or to cut into a `git rebase`."""
-        if not self.checkout.exists:
-            return
-        busy = self.checkout.busy()
+    def idle(self) -> None:
+        """Refuse to cut into a `git rebase` in the checkout."""
+        busy = self.checkout.busy() if self.checkout.exists else None
         if busy:
             raise HexpatchError(
                 f"a `git {busy}` is not finished in {self.ws.checkout}",
                 f"`git {busy} --continue` or `git {busy} --abort` there",
             )
-        dirty = self.checkout.dirty()
+
+    def clean(self) -> None:
+        """Refuse to overwrite uncommitted work in the checkout, or to cut into a `git rebase`."""
+        self.idle()
+        dirty = self.checkout.dirty() if self.checkout.exists else []
         if dirty:
             names = ", ".join(p.decode("utf-8", "replace") for p in dirty[:5])
             raise HexpatchError(
@@ -142,17 +144,34 @@ class Session:
 
     def in_sync(self) -> None:
         """Refuse to move a stack whose commits and files tell different things."""
+        self.mend_refs()
         if self.commits_changed():
-            raise HexpatchError(
-                "the checkout has commits that are not in patches/ yet",
-                "`hexpatch refresh` takes them over, `hexpatch apply --force` drops them",
-            )
+            hint = "`hexpatch refresh` takes them over, `hexpatch apply --force` drops them"
+            if self.applied_tip() is None or self.repo.ref(BASE) != self.base.commit:
+                hint = (
+                    "the stack is not on the pinned base there: `hexpatch apply --force` puts it "
+                    "there and names your commits: `git cherry-pick` them again"
+                )
+            raise HexpatchError("the checkout has commits that are not in patches/ yet", hint)
         stray = self.stray()
         if stray:
             raise HexpatchError(
                 f"{self.ws.checkout} is at {stray[:12]}, a commit that is on no branch",
                 "`git switch -c NAME` there keeps it, `git switch -C stack` makes it the stack",
             )
+
+    def mend_refs(self) -> None:
+        """Note base and tip again where one is lost, if branch `stack` is built on them."""
+        branch, noted = self.branch_tip(), self.applied_tip()
+        if branch is None or (noted is not None and self.repo.ref(BASE) is not None):
+            return
+        tip, base = noted or self._made(), self.base.commit
+        if tip is None:
+            return
+        self.store.flush()
+        built = self.repo.is_ancestor(base, tip) and self.repo.is_ancestor(base, branch)
+        if built and (noted or self.repo.is_ancestor(tip, branch)):
+            self.repo.update_refs({BASE: base, TIP: tip})
 
     def stray(self) -> str | None:
         """A commit in the checkout that no branch holds: HEAD is detached there."""
@@ -187,19 +206,22 @@ class Session:
 
     def files_applied(self) -> None:
         """Refuse to write commits over files that were edited since they were applied."""
+        self.mend_refs()
+        again = "and names your commits: `git cherry-pick` them there again"
         if self.applied_tip() is None:
-            raise HexpatchError("the series is not applied yet", "run `hexpatch apply`")
+            hint = "run `hexpatch apply`"
+            if self.commits_changed():
+                hint = f"`hexpatch apply --force` puts it into the checkout {again}"
+            raise HexpatchError("the series is not applied yet", hint)
         if self.repo.ref(BASE) != self.base.commit:
-            raise HexpatchError(
-                "the checkout is not on the pinned base", "`hexpatch apply` puts it there"
-            )
+            hint = "`hexpatch apply` puts it there"
+            if self.commits_changed():
+                hint = f"`hexpatch apply --force` puts it there {again}"
+            raise HexpatchError("the checkout is not on the pinned base", hint)
         if self.stack.tip != self.applied_tip():
             hint = "`hexpatch apply` puts them into the checkout"
             if self.commits_changed():
-                hint = (
-                    "`hexpatch apply --force` puts them into the checkout and names your commits: "
-                    "`git cherry-pick` them there again"
-                )
+                hint = f"`hexpatch apply --force` puts them into the checkout {again}"
             raise HexpatchError("the series' files have changed since the last apply", hint)
 
     def room_for(self, target: str) -> None:

@@ -3,45 +3,108 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
-from hexpatch import oplog, workspace
+from hexpatch import oplog, resolutions, workspace
 from hexpatch.oplog import Operation, Step
 from hexpatch.session import Session
-from hexpatch.workspace import BRANCH
+from hexpatch.workspace import BRANCH, FileState
+
+_STACK = (workspace.BASE, workspace.TIP, BRANCH)
 
 
 def undo(session: Session, name: str | None) -> Operation:
-    """Put back files and refs as they were before an operation; this is an operation too."""
+    """Put back files and refs as they were before an operation; this is an operation too.
+
+    What came after it is undone with it: every ref that one of these operations moved goes back,
+    base, tip and branch together. Files in patches/resolutions/ are answers, not state: none is
+    deleted. What the person had in the checkout is never lost: uncommitted changes refuse an
+    undo, commits are kept by their id, and the undo of `new` leaves its changes uncommitted.
+    """
     session.no_pending()
     op = oplog.find(session.repo, name) if name else oplog.to_undo(session.repo)
-    session.clean()
-    refs: dict[str, str | None] = {}
-    for ref in {*op.refs_before, *op.refs_after}:
-        if op.refs_before.get(ref) != op.refs_after.get(ref):
-            refs[ref] = op.refs_before.get(ref)
+    refs = _refs(session, op)
     here = session.branch_tip()
     unstacked = BRANCH in refs and refs[BRANCH] is None  # there was no stack yet
-    target = op.refs_after.get(workspace.BASE) if unstacked else refs.get(BRANCH)
-    again = BRANCH in refs and BRANCH not in op.refs_after  # its undo had removed the checkout
+    target = refs.get(BRANCH)
+    if unstacked:
+        target = op.refs_after.get(workspace.BASE) or session.repo.ref(workspace.BASE)
+    again = BRANCH in refs and here is None  # its undo had removed the checkout
     if (target == here and not unstacked) or not (session.checkout.exists or again):
         target = None
-    if target:
-        session.room_for(target)
-    remove = bool(unstacked and target and session.checkout.untouched())
-    stray = session.stray()
+    index_only = target is not None and _files_stay(session, op, target)
+    keep = _kept(session, here if BRANCH in refs and refs[BRANCH] != here else None)
+    if index_only:
+        session.idle()
+        put = session.checkout.stash() if session.checkout.dirty() else None
+        keep += [put] if put else []
+    else:
+        session.clean()
+        if target:
+            session.room_for(target)
+    remove = bool(unstacked and target and session.checkout.untouched() and not _inside(session))
     step = Step(
         command=session.command,
-        files=oplog.files_of(session.store, op, "before"),
+        files=_files(session, op),
         refs=refs,
         checkout=None if remove else target,
         detach=unstacked,
+        index_only=index_only,
         remove_checkout=remove,
         undoes=op.oid,
-        keep=tuple(o for o in (here, stray) if o),
+        keep=tuple(o for o in (here, *keep) if o),
     )
     oplog.perform(session.ws, session.store, step, workspace.durable(session.ws.root))
     return op
+
+
+def _refs(session: Session, op: Operation) -> dict[str, str | None]:
+    """The refs that this operation or a later one moved, as they were before it."""
+    moved: set[str] = set()
+    for later in oplog.since(session.repo, op):
+        for ref in {*later.refs_before, *later.refs_after}:
+            if later.refs_before.get(ref) != later.refs_after.get(ref):
+                moved.add(ref)
+    if moved.intersection(_STACK):
+        moved.update(_STACK)
+    return {ref: op.refs_before.get(ref) for ref in moved}
+
+
+def _files(session: Session, op: Operation) -> FileState:
+    """The files before the operation, and the answers to conflicts that were given since."""
+    files = oplog.files_of(session.store, op, "before")
+    for path, kept in workspace.durable(session.ws.root).items():
+        if path.startswith(f"{resolutions.FOLDER}/"):
+            files.setdefault(path, kept)
+    return files
+
+
+def _files_stay(session: Session, op: Operation, target: str) -> bool:
+    """Is it the undo of `new` (or of that undo), and the checkout as that left it?"""
+    checkout = session.checkout
+    if not op.index_only or not checkout.exists or checkout.branch() != BRANCH:
+        return False
+    if checkout.head() != op.refs_after.get(BRANCH):
+        return False
+    return op.undoes is None or bool(checkout.dirty() or checkout.in_the_way(target))
+
+
+def _kept(session: Session, leaving: str | None) -> list[str]:
+    """Name the commits that are not in files and that no branch will have after this."""
+    keep = [leaving] if leaving and leaving != session.applied_tip() else []
+    stray = session.stray()
+    if stray:
+        keep.append(stray)
+    for oid in keep:
+        session.say(f"the checkout's commits are kept as {oid[:12]}")
+    return keep
+
+
+def _inside(session: Session) -> bool:
+    """Does the person stand in the checkout? It can't be taken away then."""
+    here = Path.cwd()
+    return session.ws.checkout.resolve() in (here, *here.parents)
 
 
 def entries(session: Session, limit: int) -> list[dict[str, Any]]:

@@ -342,3 +342,102 @@ def test_a_second_run_is_told_who_holds_the_lock(stacked: World) -> None:
     holder.stdin.close()
     holder.wait()
     stacked.ok("apply")
+
+
+# -- what is said, and what is no change --------------------------------------------------------
+
+
+def test_status_without_the_checkout(stacked: World) -> None:
+    assert f"checkout {stacked.checkout}\n" in stacked.ok("status").out
+    shutil.rmtree(stacked.checkout)
+    ran = stacked.ok("status")
+    assert "applied, but the checkout is gone" in ran.out
+    assert "`hexpatch apply`" in ran.err
+    assert "checkout /" not in ran.out
+    stacked.ok("apply")
+    assert stacked.status()["sync"] == "in sync"
+
+
+def test_status_on_another_commit(stacked: World) -> None:
+    stacked.ok("apply", "--onto", "v2")
+    assert "the checkout is on v2 (not the pinned base)" in stacked.ok("status").out
+    made = commit(stacked, "tests : a note", tests__note="x\n")
+    ran = stacked.ok("status")
+    assert "with commits of its own" in ran.out
+    assert "`hexpatch apply --force`" in ran.err
+    for command in ("apply", "refresh"):  # both say the same way on, and it keeps the commits
+        ran = stacked.fails(command)
+        assert "`hexpatch apply --force`" in ran.err
+        assert "git cherry-pick" in ran.err
+    assert made[:12] in stacked.ok("apply", "--force").err
+    stacked.git("cherry-pick", made)
+    stacked.ok("refresh")
+
+
+@pytest.mark.parametrize("lost", [["base"], ["tip"], ["base", "tip"]])
+@pytest.mark.parametrize("way", ["refresh", "apply"])
+def test_lost_refs_are_noted_again(stacked: World, lost: list[str], way: str) -> None:
+    count = len(stacked.ok("log", "--json").json)
+    store = stacked.root / ".hexpatch/upstream.git"
+    for name in lost:
+        git(store, "update-ref", "-d", f"refs/hexpatch/{name}")
+    if way == "apply":
+        stacked.ok("apply")
+        assert len(stacked.ok("log", "--json").json) == count
+        return
+    commit(stacked, "tests : a note", tests__note="x\n")
+    stacked.ok("refresh")
+    assert "tests-a-note" in stacked.ok("series").out
+    assert stacked.status()["sync"] == "in sync"
+
+
+def test_lost_refs_and_a_stack_that_is_another(stacked: World) -> None:
+    """The commits are on the base, but they are not the series: nothing is dropped unseen."""
+    store = stacked.root / ".hexpatch/upstream.git"
+    stacked.git("reset", "-q", "--hard", "HEAD~3")
+    made = commit(stacked, "tests : a note", tests__note="x\n")
+    for name in ("base", "tip"):
+        git(store, "update-ref", "-d", f"refs/hexpatch/{name}")
+    for command in ("apply", "refresh"):
+        assert "`hexpatch apply --force`" in stacked.fails(command).err
+    assert made[:12] in stacked.ok("apply", "--force").err
+
+
+def test_an_apply_that_changes_nothing_is_no_operation(stacked: World) -> None:
+    def operations() -> int:
+        return len(stacked.ok("log", "--json").json)
+
+    for command in (["rebase", "--onto", "v2"], ["drop", "tests-add-a-case"], ["undo"], ["undo"]):
+        stacked.ok(*command)
+        count = operations()
+        stacked.ok("apply")
+        stacked.ok("apply", "--force")
+        assert operations() == count, command
+
+
+# -- new ------------------------------------------------------------------------------------
+
+
+def test_new_with_nothing_to_take(stacked: World) -> None:
+    before = stacked.world()
+    says = "nothing to take: no changes in the checkout"
+    assert "--allow-empty" in stacked.fails("new", "x", "-m", "a : b", says=says).err
+    assert stacked.world() == before
+    (stacked.checkout / "notes").write_text("mine\n")
+    assert "`-A` takes untracked" in stacked.fails("new", "x", "-m", "a : b", says=says).err
+    stacked.ok("new", "x", "-m", "a : b", "--allow-empty")
+    stacked.ok("new", "y", "-m", "a : c", "-A")
+    assert [p["name"] for p in stacked.status()["patches"]][-2:] == ["x", "y"]
+
+
+def test_a_failed_init_leaves_nothing(tmp_path: Path, upstream: Path) -> None:
+    root = tmp_path / "fresh"
+    root.mkdir()
+    made = World(root, upstream)
+    made.fails("init", "--repo", "../nope")
+    assert list(root.iterdir()) == []
+    made.ok("init", "--repo", str(upstream), "--base", "v1")
+    # a folder that was there before stays
+    made.ok("undo")
+    made.fails("init", "--repo", "../nope")
+    assert (root / ".hexpatch").is_dir()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from conftest import World, commit, edit, git
@@ -135,6 +136,7 @@ def test_undo_restores_the_world_after_every_command(world: World, tmp_path: Pat
     git(world.checkout, "stash", "pop", "-q")
     world.ok("new", "cases", "-m", "tests : sixty")
     seen.append(before)
+    made = len(seen)
     (world.root / "series.yaml").write_text(
         (world.root / "series.yaml")
         .read_text()
@@ -148,6 +150,9 @@ def test_undo_restores_the_world_after_every_command(world: World, tmp_path: Pat
     assert len(seen) == 6
     for number, before in enumerate(reversed(seen)):
         world.ok("undo")
+        if len(seen) - number == made:  # what `new` took is uncommitted again
+            assert "case sixty" in world.git("diff")
+            world.git("checkout", "-q", ".")
         assert world.world() == before, f"{number} from the end"
 
 
@@ -169,7 +174,7 @@ def test_undo_of_a_rebase_with_a_conflict(stacked: World) -> None:
     edit(stacked.upstream / CASES, "case 20\n", "CASE TWENTY\n")
     git(stacked.upstream, "commit", "-qam", "tests : shout (#4)")
     world = stacked.world()
-    for way in ("--continue", "--skip"):
+    for way in ("--skip", "--continue"):
         stacked.conflicts("rebase", "--onto", "master")
         if way == "--continue":
             text = (stacked.checkout / CASES).read_text()
@@ -180,4 +185,7 @@ def test_undo_of_a_rebase_with_a_conflict(stacked: World) -> None:
         stacked.ok("rebase", way)
         assert stacked.world() != world
         stacked.ok("undo")
+        answers = stacked.root / "patches/resolutions"
+        assert answers.exists() == (way == "--continue")  # answers are kept, all else goes back
+        shutil.rmtree(answers, ignore_errors=True)
         assert stacked.world() == world

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from conftest import World, commit, edit, git
 
 HOST = "ggml/src/ggml-hexagon/ggml-hexagon.cpp"
@@ -199,3 +200,17 @@ def test_what_a_person_put_on_hold_stays_there(stacked: World) -> None:
         assert "    state: hold\n" in (stacked.root / "series.yaml").read_text()
     stacked.ok("rebase", "--onto", "v1")
     assert stacked.world() == before
+
+
+def test_commits_are_looked_at_before_anything_is_fetched(
+    stacked: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hexpatch.sources import Upstream
+
+    def fetched(*_: object) -> None:
+        raise AssertionError("asked for the target")
+
+    commit(stacked, "tests : a note", tests__note="x\n")
+    monkeypatch.setattr(Upstream, "resolve", fetched)
+    for command in ("rebase", "apply"):
+        stacked.fails(command, "--onto", "v2", says="not in patches/ yet")

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
-from conftest import World, commit, edit, git
+import pytest
+from conftest import World, commit, edit, git, hexpatch
 
 KERNEL = "src/htp/kernel.c"
 
@@ -159,3 +164,172 @@ def test_log_is_empty_before_anything_happened(world: World) -> None:
     shutil.rmtree(world.root / ".hexpatch")
     assert "no operations yet" in world.ok("log").err
     world.fails("undo", says="nothing to undo")
+
+
+# -- standing in the checkout -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("below", ["", "ggml/src"])
+def test_the_first_apply_is_taken_back_from_inside(world: World, below: str) -> None:
+    world.ok("apply")
+    ran = hexpatch(world.checkout / below, "undo")
+    assert ran.code == 0, ran.err
+    assert world.git("rev-parse", "HEAD") == git(world.upstream, "rev-parse", "v1")
+    assert world.git("branch", "--show-current") == ""
+    ran = hexpatch(world.checkout / below, "status")
+    assert "not applied yet" in ran.out
+    assert ran.err.count("killed") == 0
+    world.ok("apply")
+
+
+def test_a_folder_that_only_the_stack_had(stacked: World) -> None:
+    """The step ends well even where it takes away the folder that a person stands in."""
+    (stacked.checkout / "extra").mkdir()
+    commit(stacked, "hexagon : a folder", **{"extra/file": "x\n"})
+    stacked.ok("refresh")
+    before = Path.cwd()
+    try:
+        # the test's own way back would fail here: chdir again after
+        os.chdir(stacked.checkout / "extra")
+        code = "import sys; from hexpatch.__main__ import main; sys.exit(main())"
+        for command, says in ((["drop", "hexagon-a-folder"], "dropped"), (["status"], "is gone")):
+            done = subprocess.run(
+                [sys.executable, "-c", code, *command], capture_output=True, text=True, check=False
+            )
+            assert says in done.stdout + done.stderr
+            assert "Traceback" not in done.stderr
+        assert "the current folder is gone" in done.stderr
+        assert "hint: `cd`" in done.stderr
+    finally:
+        os.chdir(before)
+    assert stacked.status()["sync"] == "in sync"
+
+
+def test_a_step_that_failed_was_not_killed(stacked: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hexpatch.checkout import Checkout
+    from hexpatch.errors import HexpatchError
+
+    def fails(*_: object, **__: object) -> None:
+        raise HexpatchError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Checkout, "move", fails)
+        stacked.fails("rebase", "--onto", "v2", says="the disk is full")
+    said = stacked.ok("status").err
+    assert "completed `hexpatch rebase --onto v2`, which had failed half-way" in said
+    assert stacked.status()["base"]["name"] == "v2"
+
+
+# -- always a state that was -----------------------------------------------------------------
+
+
+def test_base_tip_and_branch_come_back_together(world: World) -> None:
+    """Whatever was undone in whatever order, a commit in the checkout can be refreshed."""
+    world.ok("apply")
+    first = ids(world)[0]
+    world.ok("new", "x", "-m", "a : b", "--allow-empty")
+    made = ids(world)[0]
+    for target in (first, first, made, made):
+        world.ok("undo", target)
+        refs = git(world.root / ".hexpatch/upstream.git", "for-each-ref", "--format=%(refname)")
+        stack = {"refs/heads/stack", "refs/hexpatch/base", "refs/hexpatch/tip"} & set(refs.split())
+        assert len(stack) in (0, 3)
+        if not stack:
+            world.ok("apply")
+        count = len(ids(world))
+        world.ok("apply")
+        assert len(ids(world)) == count
+        commit(world, "tests : a note", tests__note=f"{target} {count}\n")
+        world.ok("refresh")
+        assert world.status()["sync"] == "in sync"
+
+
+def test_after_an_undo_by_id_what_came_later_is_undone_too(world: World) -> None:
+    before = world.world()
+    world.ok("apply")
+    first = ids(world)[0]
+    world.ok("new", "x", "-m", "a : b", "--allow-empty")
+    after = world.world()
+    world.ok("undo", first)
+    assert world.world() == before
+    redo = ids(world)[0]
+    assert "hexpatch init" in world.ok("undo").out  # further back, never forward
+    world.fails("undo", says="nothing to undo")
+    world.ok("undo", redo)
+    assert world.world() == after
+    assert "hexpatch new" in world.ok("undo").out
+
+
+def test_refs_that_later_operations_made_go_too(stacked: World) -> None:
+    commit(stacked, "tests : a note", tests__note="x\n")
+    stacked.ok("refresh")
+    op = ids(stacked)[0]
+    before = stacked.status()["tip"]
+    stacked.ok("rebase", "--onto", "v2")
+    stacked.ok("drop", "tests-a-note")
+    stacked.ok("undo", op)
+    assert stacked.status()["base"]["name"] == "v1"
+    assert stacked.git("rev-parse", "HEAD") == before
+    assert stacked.status()["sync"].startswith("commits have changed")
+    stacked.ok("refresh")
+    assert stacked.git("rev-parse", "HEAD") == before
+
+
+# -- nothing is lost --------------------------------------------------------------------------
+
+
+def test_commits_that_are_not_in_files_are_named(stacked: World) -> None:
+    stacked.ok("rebase", "--onto", "v2")
+    made = commit(stacked, "tests : a note", tests__note="x\n")
+    assert f"the checkout's commits are kept as {made[:12]}" in stacked.ok("undo").err
+    git(stacked.root / ".hexpatch/upstream.git", "gc", "-q", "--prune=now")
+    stacked.git("cherry-pick", made)
+    stacked.ok("refresh")
+
+
+def test_commits_stay_where_the_stack_does_not_move(stacked: World) -> None:
+    (stacked.root / "series.lock").unlink()
+    stacked.ok("apply")
+    made = commit(stacked, "tests : a note", tests__note="x\n")
+    ran = stacked.ok("undo")
+    assert "hexpatch apply" in ran.out
+    assert "kept" not in ran.err
+    assert stacked.git("rev-parse", "stack") == made
+
+
+@pytest.mark.parametrize("more", [False, True])
+def test_what_new_took_is_uncommitted_again(stacked: World, more: bool) -> None:
+    cases = stacked.checkout / "tests/test-backend-ops.cpp"
+    edit(cases, "case 60\n", "case sixty\n")
+    (stacked.checkout / "notes").write_text("mine\n")
+    old = stacked.git("rev-parse", "HEAD")
+    stacked.ok("new", "-A", "sixty", "-m", "tests : sixty")
+    after = stacked.world()
+    if more:
+        edit(cases, "case 70\n", "case seventy\n")
+    stacked.ok("undo")
+    assert stacked.git("rev-parse", "HEAD", "stack").split() == [old, old]
+    assert stacked.git("status", "--porcelain").split("\n") == [
+        "M tests/test-backend-ops.cpp",
+        "?? notes",
+    ]
+    assert ("case seventy" in cases.read_text()) == more
+    assert "case sixty" in cases.read_text()
+    stacked.fails("undo", says="uncommitted changes")
+    stacked.ok("undo", ids(stacked)[0])  # redo
+    if more:
+        edit(cases, "case seventy\n", "case 70\n")
+    assert stacked.world() == after
+    stacked.ok("undo")
+    stacked.ok("new", "-A", "sixty", "-m", "tests : sixty")
+    assert stacked.world() == after
+
+
+def test_redo_of_new_where_its_changes_are_gone(stacked: World) -> None:
+    edit(stacked.checkout / "README.md", "tiny", "TINY")
+    stacked.ok("new", "tiny", "-m", "docs : tiny")
+    after = stacked.world()
+    stacked.ok("undo")
+    stacked.git("checkout", "-q", ".")
+    stacked.ok("undo", ids(stacked)[0])
+    assert stacked.world() == after
