@@ -119,7 +119,8 @@ def perform(ws: Workspace, store: Store, step: Step, before: FileState | None = 
         try:
             _carry_out(ws, repo, journal, force=step.force)
         except Exception:
-            workspace.write_json(ws.journal, {**journal, "failed": True})
+            with contextlib.suppress(OSError):
+                workspace.write_json(ws.journal, {**journal, "failed": True})
             raise
     return op
 

@@ -60,14 +60,23 @@ def undo(session: Session, name: str | None) -> Operation:
 
 
 def _refs(session: Session, op: Operation) -> dict[str, str | None]:
-    """The refs that this operation or a later one moved, as they were before it."""
+    """The refs that this operation or a later one moved, as they were before it.
+
+    A branch for export that a person has moved since stays theirs.
+    """
     moved: set[str] = set()
-    for later in oplog.since(session.repo, op):
+    ops = oplog.since(session.repo, op)
+    for later in ops:
         for ref in {*later.refs_before, *later.refs_after}:
             if later.refs_before.get(ref) != later.refs_after.get(ref):
                 moved.add(ref)
     if moved.intersection(_STACK):
         moved.update(_STACK)
+    now = oplog.state_refs(session.repo)
+    for ref in sorted(r for r in moved if r.startswith("refs/heads/") and r != BRANCH):
+        if now.get(ref) not in (None, ops[0].refs_after.get(ref), op.refs_before.get(ref)):
+            session.say(f"branch {ref.removeprefix('refs/heads/')} has commits of yours: it stays")
+            moved.remove(ref)
     return {ref: op.refs_before.get(ref) for ref in moved}
 
 

@@ -333,3 +333,23 @@ def test_redo_of_new_where_its_changes_are_gone(stacked: World) -> None:
     stacked.git("checkout", "-q", ".")
     stacked.ok("undo", ids(stacked)[0])
     assert stacked.world() == after
+
+
+def test_a_branch_for_export_with_a_persons_commits_stays(stacked: World) -> None:
+    edit(
+        stacked.root / "series.yaml",
+        "groups: []",
+        "groups:\n  - name: hook\n    patches: [hexagon-hook-a]",
+    )
+    stacked.ok("export")
+    store = stacked.root / ".hexpatch/upstream.git"
+    (branch,) = (
+        r
+        for r in git(store, "for-each-ref", "--format=%(refname)", "refs/heads").split()
+        if r != "refs/heads/stack"
+    )
+    made = stacked.git("commit-tree", "-m", "mine", "-p", branch, f"{branch}^{{tree}}")
+    git(store, "update-ref", branch, made)
+    ran = stacked.ok("undo")
+    assert f"branch {branch.removeprefix('refs/heads/')} has commits of yours" in ran.err
+    assert git(store, "rev-parse", branch) == made
