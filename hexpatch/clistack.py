@@ -200,10 +200,11 @@ def _said(row: Any) -> Sequence[str]:
 def undo(ctx: click.Context, operation: str | None) -> None:
     """Restore the state before the last operation.
 
-    Or before OPERATION, an id from `hexpatch log`.
-
-    Run it again to go further back. It is an operation itself: undo it by its id. Changes the
-    files, the branches the operation moved, and the checkout.
+    Or before OPERATION, an id from `hexpatch log`: what came after it is undone with it. Run it
+    again to go further back; it is an operation itself, and undoing it by its id is redo.
+    Changes the files, the branches the operation moved, and the checkout. No work is lost: the
+    changes `new` took are uncommitted again, commits that were not refreshed are named, and
+    patches/resolutions/ stays.
     """
     from hexpatch import render, undoing
 
