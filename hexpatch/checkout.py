@@ -245,6 +245,47 @@ class Checkout:
         else:
             repo.git("symbolic-ref", "HEAD", BRANCH)
 
+    def snapshot(self, *, dirty: bool) -> dict[str, Any]:
+        """What `put_back` needs: HEAD and, for `dirty` ones, the tracked files as they are."""
+        if not self.exists:
+            return {"exists": False}
+        found: dict[str, Any] = {"exists": True, "head": self.head(), "branch": self.branch()}
+        index = self.repo.git_dir / "index"
+        if dirty and index.exists() and self.dirty():
+            copy = index.with_name("index.hexpatch")
+            shutil.copyfile(index, copy)
+            env = {"GIT_INDEX_FILE": os.fspath(copy)}
+            self.repo.git("add", "-u", env=env)
+            found["files"] = self.repo.git("write-tree", env=env).decode().strip()
+            shutil.copyfile(index, copy)
+        return found
+
+    def put_back(self, was: dict[str, Any], target: str | None, *, index_only: bool) -> None:
+        """As it was before a move to `target` that failed, as far as git can."""
+        if not was["exists"]:
+            if self.exists:
+                self.remove()
+            return
+        head = was["head"]
+        self.create(head)
+        repo = self.repo
+        index = repo.git_dir / "index"
+        break_stale_locks([index.with_name("index.lock"), index.with_name("HEAD.lock")])
+        if was["branch"]:
+            repo.git("symbolic-ref", "HEAD", was["branch"])
+        else:
+            repo.git("update-ref", "--no-deref", "HEAD", head)
+        if index_only:
+            repo.git("read-tree", head)
+        elif target:
+            repo.git("read-tree", "--reset", target)  # git removes what it knows
+            self._look_again()
+            repo.git("read-tree", "--reset", "-u", was.get("files") or head)
+        copy = index.with_name("index.hexpatch")
+        if was.get("files") and copy.exists():
+            copy.replace(index)
+        self._look_again()
+
     def lay_out(self, layout: Layout) -> None:
         """Leave a half-merged patch the way `git cherry-pick` does, on top of what is there."""
         repo = self.repo

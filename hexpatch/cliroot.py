@@ -5,6 +5,7 @@ Heavy modules are imported inside the commands, so that `--help` and completion 
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import sys
@@ -56,7 +57,6 @@ class _Cli(click.Group):
         extra["standalone_mode"] = False
         try:
             code = super().main(*args, **extra)
-            sys.stdout.flush()
         except click.exceptions.Abort:
             click.echo("interrupted: nothing was changed after the last finished step", err=True)
             sys.exit(130)
@@ -69,7 +69,42 @@ class _Cli(click.Group):
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(141)
+        except OSError as error:
+            if error.errno not in _OUTSIDE:
+                raise
+            what = f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror)
+            render.fail(HexpatchError(what, "make room or give access there, and run again"))
+            sys.exit(1)
+        _flush()
         sys.exit(code if isinstance(code, int) else 0)
+
+
+# troubles of the disk or of a path that somebody named, not of this program
+_OUTSIDE = {
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.ENAMETOOLONG,
+    errno.EIO,
+}
+
+
+def _flush() -> None:
+    """The answer that could not be written is a failure, though the work is done."""
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if error.errno == errno.EPIPE:
+            sys.exit(141)
+        click.echo(f"error: the answer could not be written: {error.strerror}", err=True)
+        sys.exit(1)
 
 
 def command_line() -> str:

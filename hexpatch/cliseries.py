@@ -100,7 +100,7 @@ def import_(ctx: click.Context, what: Sequence[str], name: str | None) -> None:
         files = [Path(w) for w in what]
         if all(f.is_file() for f in files):
             patches = edit.read_mails(files, render.say)
-        elif len(what) == 1 and not files[0].exists():
+        elif len(what) == 1 and not files[0].exists() and not _like_a_file(what[0]):
             patches = edit.read_range(session, what[0])
         else:
             missing = next(f for f in files if not f.is_file())
@@ -109,6 +109,10 @@ def import_(ctx: click.Context, what: Sequence[str], name: str | None) -> None:
             raise UsageError(f"--name goes with one patch, {len(patches)} were given")
         edited = edit.add_patches(session, patches, [name or ""] * len(patches))
     show_edited(edited)
+
+
+def _like_a_file(name: str) -> bool:
+    return name.endswith((".patch", ".diff", ".mbox", ".eml", ".mail")) or name[:1] in "-./"
 
 
 @cli.command()

@@ -16,7 +16,7 @@ _UNSAFE = re.compile(rb'[\x00-\x1f"\\\x7f-\xff]')
 
 def check_path(path: bytes, name: str) -> None:
     """Refuse a path that leaves the tree, reaches into .git, or can't be shown on one line."""
-    if _PLAIN.fullmatch(path):
+    if len(path) < 256 and _PLAIN.fullmatch(path):
         return
     why = _bad_path(path)
     if why:
@@ -30,9 +30,13 @@ def _bad_path(path: bytes) -> str | None:
         return "it is absolute"
     if re.search(rb"[\x00-\x1f\x7f]", path):
         return "it has control characters"
+    if len(path) > 4000:
+        return "it is longer than a disk can take"
     for part in path.split(b"/"):
         if not part:
             return "it has an empty component"
+        if len(part) > 255:
+            return "it has a name longer than 255 bytes"
         # Windows splits at \ too, and opens .git for .git::$INDEX_ALLOCATION
         for piece in part.split(b"\\"):
             if piece in (b".", b".."):

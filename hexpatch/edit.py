@@ -133,7 +133,13 @@ def _three_way(
     if not isinstance(on_ancestor, Laid):
         return on_ancestor
     drift = Drift(session.repo, session.stack.tree, session.stack.tree)
-    return pick(tree, on_ancestor, drift, source.name).conflicts
+    picked = pick(tree, on_ancestor, drift, source.name)
+    if picked.status == "landed":
+        raise HexpatchError(
+            f"{source.name}: all of it is there already",
+            "nothing was imported; `hexpatch series` lists what is in the stack",
+        )
+    return picked.conflicts
 
 
 def _commit(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -115,18 +116,30 @@ def changed(lock: Lock, series: Series, read_bytes: Callable[[str], bytes]) -> t
     differing = [
         name
         for name, patch in active.items()
-        if name not in locked or not _same(locked[name], patch, read_bytes)
+        if name not in locked or not _same(locked[name], patch, series, read_bytes)
     ]
     return (*differing, *(name for name in locked if name not in active))
 
 
-def _same(locked: LockedPatch, patch: Patch, read_bytes: Callable[[str], bytes]) -> bool:
+def owned_sum(upstream_path: str, executable: bool, data: bytes) -> str:
+    """Sum of an owned file: where it goes and whether it is executable are part of it."""
+    return sha256(f"{'x' if executable else '-'} {upstream_path}\0".encode() + data)
+
+
+def _same(
+    locked: LockedPatch, patch: Patch, series: Series, read_bytes: Callable[[str], bytes]
+) -> bool:
     files = dict(locked.files)
     if files.keys() != set(patch.files):
         return False
-    wanted = {f"patches/{patch.file}": locked.sha256, **files}
     try:
-        return all(sha256(read_bytes(path)) == known for path, known in wanted.items())
+        return sha256(read_bytes(f"patches/{patch.file}")) == locked.sha256 and all(
+            owned_sum(
+                series.upstream_path(file), os.access(series.root / file, os.X_OK), read_bytes(file)
+            )
+            == known
+            for file, known in files.items()
+        )
     except OSError:
         return False
 

@@ -107,6 +107,16 @@ def _ordered(mails: list[Mail], name: str, notes: list[str]) -> list[Mail]:
 def _parse(mail: Mail, name: str, many: bool) -> PatchFile:
     place = f"{name}: {mail.title}" if many and mail.title else name
     parsed = parse_patch(mail.raw, place, scissors=True)
+    if not parsed.diffs:
+        _not_lost(mail.raw, place)
     if not parsed.diffs and not parse_patch_headers(mail.raw, place).subject:
         raise HexpatchError(f"{place}: no diff found")
     return parsed
+
+
+def _not_lost(raw: bytes, place: str) -> None:
+    """A mail without a diff is a marker on purpose, or one that lost its diff on the way."""
+    if b"\x1b[" in raw and b"diff --git" in raw:
+        raise HexpatchError(f"{place}: the diff is coloured", "make it again with --no-color")
+    if re.search(rb"(?m)^ \d+ files? changed(?:, |\r?$)", raw):
+        raise HexpatchError(f"{place}: it has a diffstat, but no diff", "export the patch again")

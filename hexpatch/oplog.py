@@ -113,16 +113,52 @@ def perform(ws: Workspace, store: Store, step: Step, before: FileState | None = 
         "remove_checkout": step.remove_checkout,
         "pending": step.pending,
         "layout": step.layout.as_json() if step.layout else None,
+        "was": {
+            "pending": waiting,
+            "checkout": Checkout(repo, ws.checkout).snapshot(dirty=step.force),
+        },
     }
     with _uninterrupted():
         workspace.write_json(ws.journal, journal)
         try:
             _carry_out(ws, repo, journal, force=step.force)
-        except Exception:
+        except Exception as error:
             with contextlib.suppress(OSError):
                 workspace.write_json(ws.journal, {**journal, "failed": True})
-            raise
+            left = _roll_back(ws, repo, journal)
+            if left is None or not isinstance(error, (HexpatchError, OSError)):
+                raise
+            raise HexpatchError(f"{error}\n{left}", getattr(error, "hint", None)) from error
     return op
+
+
+def _roll_back(ws: Workspace, repo: Repo, journal: dict[str, Any]) -> str | None:
+    """The state before a step that failed; says so. None: refs moved, or nobody knows it."""
+    was = journal.get("was")
+    if was is None or (journal["op"] and repo.ref(OPS) == journal["op"]):
+        return None
+    said = f"`{journal['command']}` was taken back: the series and its refs are as they were"
+    with contextlib.suppress(OSError):
+        workspace.write_json(ws.journal, {**journal, "back": True})
+    with _standing_in(ws.root):
+        workspace.put_back_files(ws, _moves(journal))
+        if was["pending"] is None:
+            ws.pending.unlink(missing_ok=True)
+        else:
+            workspace.write_json(ws.pending, was["pending"])
+        target = journal["checkout"]
+        if target or journal["remove_checkout"]:
+            try:
+                Checkout(repo, ws.checkout).put_back(
+                    was["checkout"], target, index_only=journal["index_only"]
+                )
+            except (HexpatchError, OSError) as error:
+                said += (
+                    f", but the checkout is not, `git status` in {ws.checkout} shows how: {error}"
+                )
+        ws.journal.unlink(missing_ok=True)
+        workspace.clear_stage(ws)
+    return said
 
 
 @contextlib.contextmanager
@@ -177,6 +213,7 @@ def _do(ws: Workspace, repo: Repo, journal: dict[str, Any], *, force: bool) -> N
     present = repo.refs("refs/")
     repo.update_refs({n: o for n, o in refs.items() if o is not None or n in present})
     ws.journal.unlink(missing_ok=True)
+    workspace.clear_stage(ws)
 
 
 def _moves(journal: dict[str, Any]) -> list[Move]:
@@ -195,13 +232,24 @@ def recover(ws: Workspace, repo: Repo) -> list[str]:
     ]
     break_stale_locks((repo.git_dir / "refs").rglob("*.lock"))
     with _uninterrupted():
+        if journal.get("back"):
+            left = _roll_back(ws, repo, journal)
+            if left is not None:
+                return [*said, left]
         if _whole(repo, journal):
-            _carry_out(ws, repo, journal, force=True)
+            try:
+                _carry_out(ws, repo, journal, force=True)
+            except (HexpatchError, OSError) as error:
+                left = _roll_back(ws, repo, journal)
+                if left is None:
+                    raise
+                return [*said, f"{error}", left]
             how = "failed half-way" if journal.get("failed") else "been killed"
             return [*said, f"completed `{journal['command']}`, which had {how}"]
         workspace.replay_files(ws, _moves(journal))
         ws.pending.unlink(missing_ok=True)
         ws.journal.unlink(missing_ok=True)
+        workspace.clear_stage(ws)
     how = "failed half-way" if journal.get("failed") else "been killed"
     return [
         *said,

@@ -382,13 +382,18 @@ def _edit_series(
                     out.files.pop(file, None)
             out.fate[patch.name] = "dropped"
     after: str | None = None
+    added = seriesorder.add_many(yaml, [n.name for n in named if n.known is None])
+    yaml = added if added is not None else yaml
     for item in named:
         files = sorted(owned[item.name])
         if item.known is None:
             entry: dict[str, str | list[str] | None] = {"name": item.name}
             if files:
                 entry["files"] = files
-            yaml = seriesedit.add_patch(yaml, entry, after=after)
+            if added is None:
+                yaml = seriesedit.add_patch(yaml, entry, after=after)
+            elif files:
+                yaml = seriesedit.set_patch(yaml, item.name, "files", files)
         elif files != sorted(item.known.files):
             yaml = seriesedit.set_patch(yaml, item.name, "files", files or None)
         after = item.name

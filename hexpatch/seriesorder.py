@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hexpatch import yamledit, yamltree
+from hexpatch import seriesedit, yamledit, yamltree
 from hexpatch.errors import HexpatchError
 from hexpatch.series import FILE
 from hexpatch.yamltree import ListNode, MapNode, Node, TextNode
@@ -25,6 +25,23 @@ def _name(item: Node) -> str:
             if isinstance(value, TextNode):
                 return value.text.rpartition("/")[2].removesuffix(".patch")
     return ""
+
+
+def add_many(text: bytes, names: Sequence[str]) -> bytes | None:
+    """Append many entries that have only a name; None if the form of the list is not plain.
+
+    The first is added as any entry is, the others are written like it: one edit, not hundreds.
+    """
+    if len(names) < 3:
+        return None
+    first = seriesedit.add_patch(text, {"name": names[0]})
+    mark = f"- name: {names[0]}".encode()
+    lines = [line for line in first.splitlines(keepends=True) if line.strip() == mark]
+    if len(lines) != 1:
+        return None
+    more = b"".join(lines[0].replace(names[0].encode(), name.encode()) for name in names[1:])
+    result = first.replace(lines[0], lines[0] + more, 1)
+    return result if order(result) == [*order(text), *names] else None
 
 
 def reorder(text: bytes, names: Sequence[str]) -> bytes:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -301,22 +302,36 @@ def opened(
     ws = workspace.find(start)
     session = Session(ws, command, say, offline)
     try:
-        if write or ws.journal.exists():
-            from hexpatch.checkout import break_stale_locks
+        with ExitStack() as held:
+            if write or ws.journal.exists():
+                from hexpatch.checkout import break_stale_locks
 
-            with ws.locked(command):
+                held.enter_context(ws.locked(command))
                 break_stale_locks(ws.store.glob("*.lock"))
-                _recover(session)
-                yield session
-        else:
+                _recover(session, write)
             yield session
+    except FileNotFoundError as error:
+        gone = Path(os.fsdecode(error.filename or ""))
+        if write or ws.root not in gone.parents or ws.state in gone.parents:
+            raise
+        raise HexpatchError(
+            f"{gone} went away: the series is being changed by another run", "run again"
+        ) from None
     finally:
         session.close()
 
 
-def _recover(session: Session) -> None:
-    if session.ws.journal.exists():
-        from hexpatch import oplog
+def _recover(session: Session, write: bool) -> None:
+    if not session.ws.journal.exists():
+        return
+    from hexpatch import oplog
 
+    workspace.read_json(session.ws.journal)  # a damaged one is an error for everybody
+    try:
         for line in oplog.recover(session.ws, session.repo):
             session.say(line)
+    except (HexpatchError, OSError) as error:
+        if write:
+            raise
+        why = " ".join(str(error).split())
+        session.say(f"warning: an unfinished step can neither be completed nor taken back: {why}")

@@ -223,7 +223,10 @@ def make_lock(series: Series, stack: Stack, files: FileState) -> lockfile.Lock:
             lockfile.LockedPatch(
                 name=patch.name,
                 sha256=lockfile.sha256(files[f"patches/{patch.file}"][0]),
-                files=tuple((f, lockfile.sha256(files[f][0])) for f in patch.files),
+                files=tuple(
+                    (f, lockfile.owned_sum(series.upstream_path(f), files[f][1], files[f][0]))
+                    for f in patch.files
+                ),
                 tree=applied.tree,
                 commit=applied.commit,
                 placed=tuple(

@@ -151,11 +151,15 @@ def durable(root: Path) -> FileState:
 
 @dataclass(frozen=True)
 class Move:
-    """One file on its way: where it goes, its name in the stage ("" = removal), its old sum."""
+    """One file on its way: where it goes, its name in the stage ("" = removal), its old sum.
+
+    `kept` is the old version's name in the stage ("" = there was none), for the way back.
+    """
 
     path: str
     staged: str
     old: str
+    kept: str = ""
 
 
 def _sum(data: bytes | None) -> str:
@@ -170,14 +174,16 @@ def stage_files(ws: Workspace, old: FileState, new: FileState) -> list[Move]:
     for path in sorted(set(old) | set(new)):
         if old.get(path) == new.get(path):
             continue
-        before = _sum(old[path][0]) if path in old else ""
-        if path not in new:
-            moves.append(Move(path, "", before))
-            continue
-        data, executable = new[path]
-        name = f"{len(moves)}"
-        write_atomic(ws.stage / name, data, executable=executable)
-        moves.append(Move(path, name, before))
+        before = kept = name = ""
+        if path in old:
+            data, executable = old[path]
+            before, kept = _sum(data), f"old-{len(moves)}"
+            write_atomic(ws.stage / kept, data, executable=executable)
+        if path in new:
+            data, executable = new[path]
+            name = f"{len(moves)}"
+            write_atomic(ws.stage / name, data, executable=executable)
+        moves.append(Move(path, name, before, kept))
     return moves
 
 
@@ -208,6 +214,16 @@ def replay_files(ws: Workspace, moves: Sequence[Move]) -> None:
         if staged.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
             staged.replace(target)
+
+
+def put_back_files(ws: Workspace, moves: Sequence[Move]) -> None:
+    """The old files again; doing it twice is doing it once, like replay_files."""
+    back = [Move(move.path, move.kept, "") for move in moves]
+    replay_files(ws, [*(m for m in back if not m.staged), *(m for m in back if m.staged)])
+
+
+def clear_stage(ws: Workspace) -> None:
+    """The step is over."""
     shutil.rmtree(ws.stage, ignore_errors=True)
 
 

@@ -110,3 +110,12 @@ def test_names_complete(stacked: World) -> None:
             check=False,
         )
         assert expected in done.stdout.decode()
+
+
+def test_an_answer_that_cannot_be_written_is_said(stacked: World) -> None:
+    code = f"{sys.executable} -m hexpatch -C {stacked.root} status"
+    for end in (">/dev/full", ">&-"):
+        done = subprocess.run(
+            ["sh", "-c", f"{code} {end}"], capture_output=True, text=True, check=False
+        )
+        assert "Traceback" not in done.stderr

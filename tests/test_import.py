@@ -143,3 +143,35 @@ def test_a_cover_letter_in_its_own_file_is_skipped(world: World, tmp_path: Path)
     ran = world.ok("import", *mails)
     assert "skipped cover letter" in ran.err
     assert len(world.status()["patches"]) == 2
+
+
+def test_what_is_there_already_is_not_imported_again(stacked: World, tmp_path: Path) -> None:
+    patch = tmp_path / "again.patch"
+    patch.write_bytes((stacked.root / "patches" / "tests-add-a-case.patch").read_bytes())
+    before = stacked.files()
+    stacked.fails("import", str(patch), says="all of it is there already")
+    assert stacked.files() == before
+
+
+def test_a_mail_that_lost_its_diff_is_refused(world: World, tmp_path: Path) -> None:
+    (world.upstream / "README.md").write_text("changed\n")
+    git(world.upstream, "commit", "-q", "-am", "readme : changed")
+    args = ["format-patch", "-1", "--color=always", "--stdout"]
+    (tmp_path / "c.patch").write_text(git(world.upstream, *args))
+    world.fails("import", str(tmp_path / "c.patch"), says="coloured")
+    whole = git(world.upstream, "format-patch", "-1", "--stdout")
+    (tmp_path / "d.patch").write_text(whole.partition("diff --git")[0])
+    world.fails("import", str(tmp_path / "d.patch"), says="diffstat, but no diff")
+    world.fails("import", "missing.patch", says="no such file")
+
+
+def test_a_name_no_disk_can_take_is_refused(world: World, tmp_path: Path) -> None:
+    before = world.files()
+    name = "n" * 300
+    (tmp_path / "n.patch").write_text(
+        "From: A <a@example.org>\nDate: Mon, 1 Jan 2024 00:00:00 +0000\n"
+        f"Subject: [PATCH] x : n\n\n---\ndiff --git a/{name} b/{name}\nnew file mode 100644\n"
+        f"index 0000000..5626abf\n--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+one\n"
+    )
+    world.fails("import", str(tmp_path / "n.patch"), says="longer than 255 bytes")
+    assert world.files() == before

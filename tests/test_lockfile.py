@@ -20,7 +20,7 @@ LOCK = Lock(
         LockedPatch(
             "one",
             lockfile.sha256(b"1"),
-            (("src/htp/a.c", lockfile.sha256(b"a")),),
+            (("src/htp/a.c", lockfile.owned_sum("htp/a.c", False, b"a")),),
             B,
             A,
             (("ggml/é.c", "@@ -10,7 +10,8 @@", 13),),

@@ -7,7 +7,7 @@ from itertools import permutations
 import pytest
 
 from hexpatch.errors import HexpatchError
-from hexpatch.seriesorder import order, reorder
+from hexpatch.seriesorder import add_many, order, reorder
 
 TEXT = b"""\
 version: 1
@@ -60,3 +60,12 @@ def test_windows_line_ends() -> None:
 def test_a_flow_list_is_refused() -> None:
     with pytest.raises(HexpatchError, match="not a block list"):
         reorder(b"patches: [a, b]\n", ["b", "a"])
+
+
+def test_many_entries_are_added_like_one() -> None:
+    text = b"base: v1\npatches:\n  - name: a # first\n  # about b\n  - name: b\ngroups: []\n"
+    made = add_many(text, ["c", "d", "e"])
+    assert made == text.replace(
+        b"  - name: b\n", b"  - name: b\n  - name: c\n  - name: d\n  - name: e\n"
+    )
+    assert add_many(b"base: v1\npatches: [a, b]\n", ["c", "d", "e"]) is None

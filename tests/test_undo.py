@@ -205,19 +205,74 @@ def test_a_folder_that_only_the_stack_had(stacked: World) -> None:
     assert stacked.status()["sync"] == "in sync"
 
 
-def test_a_step_that_failed_was_not_killed(stacked: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_fails_is_taken_back(stacked: World, monkeypatch: pytest.MonkeyPatch) -> None:
     from hexpatch.checkout import Checkout
     from hexpatch.errors import HexpatchError
 
     def fails(*_: object, **__: object) -> None:
         raise HexpatchError("the disk is full")
 
+    before, operations = stacked.world(), ids(stacked)
     with monkeypatch.context() as patched:
         patched.setattr(Checkout, "move", fails)
-        stacked.fails("rebase", "--onto", "v2", says="the disk is full")
-    said = stacked.ok("status").err
-    assert "completed `hexpatch rebase --onto v2`, which had failed half-way" in said
-    assert stacked.status()["base"]["name"] == "v2"
+        ran = stacked.fails("rebase", "--onto", "v2", says="the disk is full")
+    assert "`hexpatch rebase --onto v2` was taken back" in ran.err
+    assert not (stacked.root / ".hexpatch/journal.json").exists()
+    assert (stacked.world(), ids(stacked)) == (before, operations)
+    stacked.ok("rebase", "--onto", "v2")
+
+
+def test_a_file_that_git_cannot_write(stacked: World) -> None:
+    """The other files of the step are taken back too, in the series and in the checkout."""
+    before, operations = stacked.world(), ids(stacked)
+    long = "n" * 300
+    patch = stacked.root / "patches/tests-add-a-case.patch"
+    old = patch.read_bytes()
+    more = b""
+    for name in ("aaa", long):
+        more += f"""diff --git a/{name} b/{name}
+new file mode 100644
+--- /dev/null
++++ b/{name}
+@@ -0,0 +1 @@
++x
+""".encode()
+    at = old.index(b"diff --git ")
+    patch.write_bytes(old[:at] + more + old[at:])
+    for _ in range(2):
+        ran = stacked.fails("apply", says=long)
+        assert "was taken back" in ran.err
+        assert stacked.git("status", "--porcelain") == ""
+        assert not (stacked.checkout / "aaa").exists()
+    patch.write_bytes(old)
+    stacked.ok("status")
+    assert (stacked.world(), ids(stacked)) == (before, operations)
+
+
+def test_a_continue_that_fails_still_waits(
+    stacked: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The half-merged files, and what a person made of them, are there again."""
+    from hexpatch.errors import HexpatchError
+    from hexpatch.repo import Repo
+
+    cases = "tests/test-backend-ops.cpp"
+    edit(stacked.upstream / cases, "case 20\n", "case TWENTY\n")
+    git(stacked.upstream, "commit", "-qam", "tests : shout (#4)")
+    stacked.conflicts("rebase", "--onto", "master")
+    (stacked.checkout / cases).write_text("mine\n")
+    before = stacked.git("status", "--porcelain=v2"), stacked.git("diff")
+
+    def fails(*_: object, **__: object) -> None:
+        raise HexpatchError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Repo, "update_refs", fails)
+        stacked.fails("rebase", "--abort", says="the disk is full")
+    assert stacked.status()["waiting"]
+    assert (stacked.git("status", "--porcelain=v2"), stacked.git("diff")) == before
+    assert (stacked.checkout / cases).read_text() == "mine\n"
+    stacked.ok("rebase", "--abort")
 
 
 # -- always a state that was -----------------------------------------------------------------
