@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import time
@@ -193,7 +194,15 @@ class Checkout:
             if os.path.lexists(blocker):
                 found.add(os.fspath(blocker.relative_to(self.path)))
         tracked = self.tracked(sorted(found))
-        return sorted(found - tracked)
+        return sorted(name for n in found - tracked for name in self._untracked(n))
+
+    def _untracked(self, name: str) -> list[str]:
+        """The path; for a directory what git does not know in it: git moves only its own files."""
+        path = self.path / name
+        if path.is_symlink() or not path.is_dir():
+            return [name]
+        out = self.repo.git("--literal-pathspecs", "ls-files", "--others", "-z", "--", name)
+        return [os.fsdecode(n) for n in out.split(b"\0") if n]
 
     def tracked(self, names: list[str]) -> set[str]:
         """Those of these paths that the index has, merged or not."""
@@ -245,19 +254,29 @@ class Checkout:
         else:
             repo.git("symbolic-ref", "HEAD", BRANCH)
 
+    @property
+    def _old_index(self) -> Path:
+        """The index before a step that forces, with its conflict stages."""
+        return self.store.git_dir.parent / "index.old"
+
     def snapshot(self, *, dirty: bool) -> dict[str, Any]:
         """What `put_back` needs: HEAD and, for `dirty` ones, the tracked files as they are."""
         if not self.exists:
             return {"exists": False}
         found: dict[str, Any] = {"exists": True, "head": self.head(), "branch": self.branch()}
         index = self.repo.git_dir / "index"
-        if dirty and index.exists() and self.dirty():
-            copy = index.with_name("index.hexpatch")
-            shutil.copyfile(index, copy)
-            env = {"GIT_INDEX_FILE": os.fspath(copy)}
-            self.repo.git("add", "-u", env=env)
-            found["files"] = self.repo.git("write-tree", env=env).decode().strip()
-            shutil.copyfile(index, copy)
+        copy = self._old_index
+        for litter in (copy, copy.with_name(f"{copy.name}.lock")):  # of a killed run
+            litter.unlink(missing_ok=True)
+        if dirty and index.exists():
+            # a step that forces mends a broken checkout too: there is nothing to keep then
+            with contextlib.suppress(HexpatchError):
+                if self.dirty():
+                    shutil.copyfile(index, copy)
+                    env = {"GIT_INDEX_FILE": os.fspath(copy)}
+                    self.repo.git("add", "-u", env=env)
+                    found["files"] = self.repo.git("write-tree", env=env).decode().strip()
+                    shutil.copyfile(index, copy)
         return found
 
     def put_back(self, was: dict[str, Any], target: str | None, *, index_only: bool) -> None:
@@ -281,7 +300,7 @@ class Checkout:
             repo.git("read-tree", "--reset", target)  # git removes what it knows
             self._look_again()
             repo.git("read-tree", "--reset", "-u", was.get("files") or head)
-        copy = index.with_name("index.hexpatch")
+        copy = self._old_index
         if was.get("files") and copy.exists():
             copy.replace(index)
         self._look_again()

@@ -95,7 +95,10 @@ def perform(ws: Workspace, store: Store, step: Step, before: FileState | None = 
         else:
             refs_after[name] = oid
     changes = old != step.files or refs_before != refs_after or bool(step.undoes or step.keep)
-    waiting = workspace.read_json(ws.pending)
+    try:
+        waiting = workspace.read_json(ws.pending)
+    except HexpatchError:
+        waiting = {}  # damaged: `rebase --abort` takes it away
     if not changes and step.pending == waiting and step.checkout is None:
         return None
     store.flush()
@@ -115,7 +118,9 @@ def perform(ws: Workspace, store: Store, step: Step, before: FileState | None = 
         "layout": step.layout.as_json() if step.layout else None,
         "was": {
             "pending": waiting,
-            "checkout": Checkout(repo, ws.checkout).snapshot(dirty=step.force),
+            "checkout": Checkout(repo, ws.checkout).snapshot(dirty=step.force)
+            if step.checkout or step.remove_checkout
+            else None,
         },
     }
     with _uninterrupted():
@@ -359,6 +364,14 @@ def find(repo: Repo, name: str) -> Operation:
         what = "no operation" if not hits else "more than one operation"
         raise HexpatchError(f"{what} {name} in the log", "`hexpatch log` lists the operations")
     return hits[0]
+
+
+def changed_paths(repo: Repo, op: Operation) -> set[str]:
+    """The series' files that an operation made, changed or removed."""
+    found = [repo.lookup(f"{op.oid}:{side}") for side in ("before", "after")]
+    sides = [tree[0] if tree else EMPTY_TREE for tree in found]
+    out = repo.git("diff-tree", "-r", "-z", "--name-only", "--no-renames", *sides)
+    return {os.fsdecode(name) for name in out.split(b"\0") if name}
 
 
 def files_of(store: Store, op: Operation, side: str) -> FileState:

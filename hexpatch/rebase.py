@@ -173,7 +173,7 @@ def _park(
 
 def waiting(session: Session) -> dict[str, Any]:
     """The rebase that waits; an error if none does."""
-    pending = workspace.read_json(session.ws.pending)
+    pending = workspace.read_pending(session.ws)
     if pending is None:
         raise HexpatchError("no rebase is waiting", "`hexpatch rebase --onto REV` starts one")
     return pending
@@ -181,7 +181,9 @@ def waiting(session: Session) -> dict[str, Any]:
 
 def abort(session: Session) -> None:
     """Back to the stack as it was before the rebase."""
-    waiting(session)
+    if not session.ws.pending.exists():
+        waiting(session)  # raises
+    session.in_reach()
     tip = session.branch_tip()
     session.room_for(tip or session.stack.tip)
     step = Step(

@@ -97,7 +97,7 @@ def status(session: Session) -> dict[str, Any]:
         out["tip"], out["tree"] = made.tip, made.tree
     except DoesNotApply as error:
         failed = error
-    pending = workspace.read_json(session.ws.pending)
+    pending = workspace.read_pending(session.ws)
     if pending is not None:
         out["waiting"] = {"patch": pending["current"], "conflicts": pending["conflicts"]}
     out["sync"], out["hint"] = _sync(session, out["tip"], failed, pending)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from hexpatch.tree import Store
 
 Say = Callable[[str], None]
+_WAIT = 0.3  # seconds: more than another run needs to replace the files
 
 
 @dataclass
@@ -53,7 +55,13 @@ class Session:
     @cached_property
     def series(self) -> Series:
         """series.yaml, checked."""
-        loaded = series.load(self.ws.root)
+        try:
+            loaded = series.load(self.ws.root)
+        except HexpatchError:
+            if not self.ws.journal.exists():
+                raise
+            time.sleep(_WAIT)  # another run is just replacing the files
+            loaded = series.load(self.ws.root)
         strays = series.orphans(loaded)
         if strays:
             names = ", ".join(strays[:5]) + (" ..." if len(strays) > 5 else "")
@@ -75,6 +83,14 @@ class Session:
     @cached_property
     def stack(self) -> Stack:
         """The series on its base; raises DoesNotApply."""
+        try:
+            return self._build()
+        except FileNotFoundError:
+            time.sleep(_WAIT)  # another run is just replacing the files
+            self.forget()
+            return self._build()
+
+    def _build(self) -> Stack:
         from hexpatch import stack
 
         base = self.base
@@ -122,6 +138,17 @@ class Session:
                 "a rebase is waiting for you",
                 "finish it with `hexpatch rebase --continue`, `--skip` or `--abort`",
             )
+
+    def in_reach(self) -> None:
+        """Refuse to start where the user's clone has moved away: its objects are needed."""
+        from hexpatch.sources import Upstream
+
+        try:
+            loaded = series.load(self.ws.root)
+        except HexpatchError:
+            return  # nobody needs a valid series to undo what broke it
+        if loaded.upstream.repo is not None:
+            Upstream(self.repo, loaded, self.say, offline=self.offline)
 
     def idle(self) -> None:
         """Refuse to cut into a `git rebase` in the checkout."""

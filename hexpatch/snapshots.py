@@ -266,11 +266,15 @@ class Cache:
                 env=env,
                 start_new_session=True,
             )
+            told = ""
             try:
                 while True:
                     with contextlib.suppress(subprocess.TimeoutExpired):
                         return child.wait(TELL_SECONDS)
-                    self.say(f"  {spec.label}: {_bytes_so_far(scratch) / 1e6:.0f} MB")
+                    line = f"  {spec.label}: {_bytes_so_far(scratch) / 1e6:.0f} MB"
+                    if line != told:
+                        self.say(line)
+                    told = line
             finally:
                 if child.poll() is None:
                     proc.kill_group(child)

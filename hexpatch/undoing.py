@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 from typing import Any
 
 from hexpatch import oplog, resolutions, workspace
+from hexpatch.errors import HexpatchError
 from hexpatch.oplog import Operation, Step
+from hexpatch.series import parse
 from hexpatch.session import Session
 from hexpatch.workspace import BRANCH, FileState
 
@@ -24,12 +27,15 @@ def undo(session: Session, name: str | None) -> Operation:
     """
     session.no_pending()
     op = oplog.find(session.repo, name) if name else oplog.to_undo(session.repo)
+    session.in_reach()
     refs = _refs(session, op)
     here = session.branch_tip()
     unstacked = BRANCH in refs and refs[BRANCH] is None  # there was no stack yet
     target = refs.get(BRANCH)
     if unstacked:
         target = op.refs_after.get(workspace.BASE) or session.repo.ref(workspace.BASE)
+    files = _files(session, op)
+    _all_there(session, files, {*refs.values(), target})
     again = BRANCH in refs and here is None  # its undo had removed the checkout
     if (target == here and not unstacked) or not (session.checkout.exists or again):
         target = None
@@ -46,7 +52,7 @@ def undo(session: Session, name: str | None) -> Operation:
     remove = bool(unstacked and target and session.checkout.untouched() and not _inside(session))
     step = Step(
         command=session.command,
-        files=_files(session, op),
+        files=files,
         refs=refs,
         checkout=None if remove else target,
         detach=unstacked,
@@ -55,8 +61,33 @@ def undo(session: Session, name: str | None) -> Operation:
         undoes=op.oid,
         keep=tuple(o for o in (here, *keep) if o),
     )
+    _rescue(session, op, files)
     oplog.perform(session.ws, session.store, step, workspace.durable(session.ws.root))
     return op
+
+
+def _all_there(session: Session, files: FileState, commits: set[str | None]) -> None:
+    """Refuse to go back to commits that are gone: a clone lends them, and its `gc` drops them."""
+    wanted = {oid for oid in commits if oid}
+    gone = sorted(wanted - session.repo.existing(wanted))
+    if not gone:
+        return
+    what = gone[0]
+    if workspace.SERIES in files:
+        with contextlib.suppress(HexpatchError):
+            data = files[workspace.SERIES][0]
+            what += f" (base {parse(data, session.ws.root, disk=False).base.name})"
+    raise HexpatchError(f"{what} is not in the store any more", "fetch it into the clone")
+
+
+def _rescue(session: Session, op: Operation, files: FileState) -> None:
+    """Keep what a person has edited since the last operation and this undo overwrites."""
+    known = oplog.files_of(session.store, oplog.since(session.repo, op)[0], "after")
+    for path, (data, _) in workspace.durable(session.ws.root).items():
+        new, old = files.get(path), known.get(path)
+        if (new is None or new[0] != data) and (old is None or old[0] != data):
+            copy = workspace.rescue(session.ws, path, data)
+            session.say(f"{path} was edited by hand; your version is kept as {copy}")
 
 
 def _refs(session: Session, op: Operation) -> dict[str, str | None]:
@@ -81,11 +112,23 @@ def _refs(session: Session, op: Operation) -> dict[str, str | None]:
 
 
 def _files(session: Session, op: Operation) -> FileState:
-    """The files before the operation, and the answers to conflicts that were given since."""
-    files = oplog.files_of(session.store, op, "before")
-    for path, kept in workspace.durable(session.ws.root).items():
-        if path.startswith(f"{resolutions.FOLDER}/"):
-            files.setdefault(path, kept)
+    """The files as they are now, but those that an operation has changed as before this one.
+
+    So are files of that time which a person edited before a later operation recorded it. What no
+    operation made stays, and the answers to conflicts that were given since.
+    """
+    files = workspace.durable(session.ws.root)
+    old = oplog.files_of(session.store, op, "before")
+    ops = oplog.since(session.repo, op)
+    last = oplog.files_of(session.store, ops[0], "after")
+    paths = {path for path in old if old[path] != last.get(path)}
+    for later in ops:
+        paths |= oplog.changed_paths(session.repo, later)
+    for path in paths:
+        if path in old:
+            files[path] = old[path]
+        elif not path.startswith(f"{resolutions.FOLDER}/"):
+            files.pop(path, None)
     return files
 
 

@@ -128,6 +128,21 @@ def read_json(path: Path) -> dict[str, Any] | None:
     return value
 
 
+def read_pending(ws: Workspace) -> dict[str, Any] | None:
+    """The rebase that waits, or None; one that nobody can read can still be aborted."""
+    try:
+        found = read_json(ws.pending)
+    except HexpatchError:
+        found = {}
+    if found is not None and not found.keys() >= _PENDING:
+        raise HexpatchError(
+            f"{ws.pending} is damaged", "`hexpatch rebase --abort` goes back to the stack as it was"
+        )
+    return found
+
+
+_PENDING = {"onto", "tip", "head", "done", "rows", "current", "conflicts", "resolutions"}
+
 FileState = dict[str, tuple[bytes, bool]]
 
 
@@ -196,10 +211,15 @@ def rescue_edits(ws: Workspace, moves: Sequence[Move]) -> list[Path]:
             continue
         data = target.read_bytes()
         if _sum(data) != move.old:
-            copy = ws.state / "rescued" / move.path
-            write_atomic(copy, data)
-            kept.append(copy)
+            kept.append(rescue(ws, move.path, data))
     return kept
+
+
+def rescue(ws: Workspace, path: str, data: bytes) -> Path:
+    """Keep a file that is about to be overwritten within reach."""
+    copy = ws.state / "rescued" / path
+    write_atomic(copy, data)
+    return copy
 
 
 def replay_files(ws: Workspace, moves: Sequence[Move]) -> None:

@@ -93,6 +93,24 @@ def test_a_moved_clone_is_a_clear_error(stacked: World, tmp_path: Path) -> None:
         assert "hint:" in ran.err
 
 
+def test_a_moved_clone_stops_undo_and_abort_too(stacked: World, tmp_path: Path) -> None:
+    edit(stacked.upstream / "tests/test-backend-ops.cpp", "case 20\n", "case TWENTY\n")
+    git(stacked.upstream, "commit", "-qam", "tests : shout (#4)")
+    stacked.ok("rebase", "--onto", "v2")
+    files, away = stacked.files(), tmp_path / "gone"
+    stacked.upstream.rename(away)
+    ran = stacked.fails("undo", says=str(stacked.upstream))
+    assert "hint:" in ran.err
+    away.rename(stacked.upstream)
+    stacked.conflicts("rebase", "--onto", "master")
+    stacked.upstream.rename(away)
+    stacked.fails("rebase", "--abort", says=str(stacked.upstream))
+    away.rename(stacked.upstream)
+    stacked.ok("rebase", "--abort")
+    assert stacked.files() == files
+    stacked.ok("undo")
+
+
 # -- what is refused --------------------------------------------------------------------------
 
 
@@ -132,6 +150,25 @@ def test_an_untracked_file_in_the_way(stacked: World) -> None:
     before = stacked.world()
     stacked.fails("undo", says="kernel.c")
     assert stacked.world() == before
+
+
+def test_a_directory_that_becomes_a_file(stacked: World) -> None:
+    (stacked.checkout / "lib").mkdir()
+    commit(stacked, "tests : a folder", **{"lib/a": "a\n"})
+    stacked.ok("refresh")
+    (stacked.checkout / "lib/a").unlink()
+    (stacked.checkout / "lib").rmdir()
+    (stacked.checkout / "lib").write_text("file\n")
+    stacked.git("add", "-A")
+    stacked.git("commit", "-qm", "tests : a file")
+    stacked.ok("refresh")
+    stacked.ok("drop", "tests-a-file")
+    assert (stacked.checkout / "lib/a").exists()
+    (stacked.checkout / "lib/mine").write_text("mine\n")
+    stacked.fails("undo", says="in the way: lib/mine\n")
+    (stacked.checkout / "lib/mine").unlink()
+    stacked.ok("undo")
+    assert (stacked.checkout / "lib").read_text() == "file\n"
 
 
 def test_an_unfinished_git_rebase(stacked: World) -> None:

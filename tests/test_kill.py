@@ -419,6 +419,54 @@ def test_a_journal_that_is_no_journal(stacked: World) -> None:
     assert "remove" in ran.err
 
 
+def test_a_journal_that_cannot_be_completed(
+    stacked: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was done is taken back; where that can't be done either, looking goes on."""
+    from hexpatch import workspace
+    from hexpatch.checkout import Checkout
+    from hexpatch.errors import HexpatchError
+
+    def fails(*_: object, **__: object) -> None:
+        raise HexpatchError("the disk is full")
+
+    before = stacked.world()
+    die_in_the_middle(stacked, "rebase", "--onto", "v2")
+    monkeypatch.setattr(Checkout, "move", fails)
+    with monkeypatch.context() as patched:
+        patched.setattr(workspace, "put_back_files", fails)
+        for command in ("status", "log", "series"):
+            said = stacked.ok(command).err
+            assert (
+                "warning: an unfinished step can neither be completed nor taken back: "
+                "the disk is full\n"
+            ) in said
+        stacked.fails("apply", says="the disk is full")
+    said = stacked.ok("status").err
+    assert "`hexpatch rebase --onto v2` was taken back" in said
+    assert stacked.world() == before
+    sound(stacked)
+
+
+def test_a_file_that_vanishes_while_it_is_read(
+    stacked: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hexpatch import stack
+
+    read, fail = stack.read_source, [1]
+
+    def gone(*args: Any) -> Any:
+        if fail:
+            fail.pop()
+            raise FileNotFoundError(2, "No such file", str(stacked.root / "patches/x.patch"))
+        return read(*args)
+
+    monkeypatch.setattr(stack, "read_source", gone)
+    assert stacked.status()["sync"] == "in sync"
+    fail.extend([1, 1])
+    stacked.fails("status", says="x.patch went away: the series is being changed by another run")
+
+
 def test_a_half_done_checkout_is_repaired(stacked: World) -> None:
     """git read-tree died: some files are new, some are not, index.lock is there."""
     die_in_the_middle(stacked, "rebase", "--onto", "v2")

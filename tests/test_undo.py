@@ -225,11 +225,15 @@ def test_a_step_that_fails_is_taken_back(stacked: World, monkeypatch: pytest.Mon
 def test_a_file_that_git_cannot_write(stacked: World) -> None:
     """The other files of the step are taken back too, in the series and in the checkout."""
     before, operations = stacked.world(), ids(stacked)
-    long = "n" * 300
+    store = stacked.root / ".hexpatch/upstream.git"
+    git(store, "config", "filter.full.smudge", "false")
+    git(store, "config", "filter.full.required", "true")
+    (store / "info").mkdir(exist_ok=True)
+    (store / "info/attributes").write_text("zzz filter=full\n")
     patch = stacked.root / "patches/tests-add-a-case.patch"
     old = patch.read_bytes()
     more = b""
-    for name in ("aaa", long):
+    for name in ("aaa", "zzz"):
         more += f"""diff --git a/{name} b/{name}
 new file mode 100644
 --- /dev/null
@@ -240,7 +244,7 @@ new file mode 100644
     at = old.index(b"diff --git ")
     patch.write_bytes(old[:at] + more + old[at:])
     for _ in range(2):
-        ran = stacked.fails("apply", says=long)
+        ran = stacked.fails("apply", says="zzz: smudge filter full failed")
         assert "was taken back" in ran.err
         assert stacked.git("status", "--porcelain") == ""
         assert not (stacked.checkout / "aaa").exists()
@@ -249,9 +253,7 @@ new file mode 100644
     assert (stacked.world(), ids(stacked)) == (before, operations)
 
 
-def test_a_continue_that_fails_still_waits(
-    stacked: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_continue_that_fails_still_waits(stacked: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The half-merged files, and what a person made of them, are there again."""
     from hexpatch.errors import HexpatchError
     from hexpatch.repo import Repo
@@ -408,3 +410,58 @@ def test_a_branch_for_export_with_a_persons_commits_stays(stacked: World) -> Non
     ran = stacked.ok("undo")
     assert f"branch {branch.removeprefix('refs/heads/')} has commits of yours" in ran.err
     assert git(store, "rev-parse", branch) == made
+
+
+# -- what an undo needs, and what it leaves alone ----------------------------------------------
+
+
+def test_undo_to_a_base_that_is_gone(stacked: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clone lent it, and its `gc` has dropped it."""
+    from hexpatch.repo import Repo
+
+    base = git(stacked.upstream, "rev-parse", "v1")
+    stacked.ok("rebase", "--onto", "v2")
+    before, exists = stacked.world(), Repo.existing
+    monkeypatch.setattr(Repo, "existing", lambda repo, oids: exists(repo, oids) - {base})
+    ran = stacked.fails("undo", says=f"{base} (base v1) is not in the store any more")
+    assert "hint: fetch it into the clone" in ran.err
+    monkeypatch.undo()
+    assert stacked.world() == before
+
+
+def test_undo_leaves_what_no_operation_made(stacked: World) -> None:
+    (stacked.root / "src/mine.c").write_text("int mine;\n")
+    (stacked.root / "patches/notes.txt").write_text("note\n")
+    stacked.ok("drop", "tests-add-a-case")
+    (stacked.root / "src/later.c").write_text("int later;\n")
+    edit(stacked.root / KERNEL, "return 1", "return 3")
+    stacked.ok("undo")
+    assert "return 3" in (stacked.root / KERNEL).read_text()  # the drop had not touched it
+    stacked.ok("undo")
+    assert (stacked.root / "src/mine.c").read_text() == "int mine;\n"
+    assert (stacked.root / "src/later.c").read_text() == "int later;\n"
+    assert (stacked.root / "patches/notes.txt").read_text() == "note\n"
+    assert not (stacked.root / KERNEL).exists()
+
+
+def test_a_hand_edit_that_an_undo_overwrites_is_kept(stacked: World) -> None:
+    edit(stacked.root / KERNEL, "return 1", "return 99")
+    ran = stacked.ok("undo")  # of the refresh that made it
+    kept = stacked.root / ".hexpatch/rescued" / KERNEL
+    assert f"{KERNEL} was edited by hand; your version is kept as {kept}" in ran.err
+    assert "return 99" in kept.read_text()
+    assert ran.err.count("kept as") == 1
+
+
+@pytest.mark.parametrize("text", ["{}", "{", "[]"])
+def test_a_damaged_pending(stacked: World, text: str) -> None:
+    edit(stacked.upstream / "tests/test-backend-ops.cpp", "case 20\n", "case TWENTY\n")
+    git(stacked.upstream, "commit", "-qam", "tests : shout (#4)")
+    before = stacked.world()
+    stacked.conflicts("rebase", "--onto", "master")
+    (stacked.root / ".hexpatch/pending.json").write_text(text)
+    for command in (["status"], ["rebase", "--continue"], ["rebase", "--skip"]):
+        ran = stacked.fails(*command, says="pending.json is damaged")
+        assert "`hexpatch rebase --abort`" in ran.err
+    stacked.ok("rebase", "--abort")
+    assert stacked.world() == before
