@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hexpatch import build, evidence, validate
+from hexpatch import build
 from hexpatch.errors import HexpatchError
 from hexpatch.repo import Repo, init_bare
 
@@ -287,39 +286,3 @@ def test_the_harness_builds(
         "test-backend-ops",
         "test-backend-ops-stack",
     }
-
-
-def changed(repo: Repo, tree: str, path: str, old: str, new: str) -> str:
-    """A tree with one text replaced in one file."""
-    env = {"GIT_INDEX_FILE": os.fspath(repo.git_dir / "index.test")}
-    text = repo.git("cat-file", "blob", f"{tree}:{path}").decode()
-    assert text.count(old) == 1
-    oid = repo.git("hash-object", "-w", "--stdin", stdin=text.replace(old, new).encode())
-    repo.git("read-tree", tree, env=env)
-    repo.git("update-index", "--cacheinfo", f"100644,{oid.decode().strip()},{path}", env=env)
-    return repo.git("write-tree", env=env).decode().strip()
-
-
-@pytest.mark.upstream
-@pytest.mark.slow
-def test_a_broken_add_is_seen_on_the_real_tree(
-    request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    """test-backend-ops alone calls this tree green: it compares the CPU with itself."""
-    try:
-        snapshot = request.getfixturevalue("snapshot")
-    except pytest.FixtureLookupError:
-        pytest.skip("no snapshot fixture")
-    repo, tree = snapshot("node-llama-cpp@3.22.1")
-    build.tools.cache_clear()
-    path = "ggml/src/ggml-cpu/binary-ops.cpp"
-    broken = changed(repo, tree, path, "return a + b;", "return a + b + 0.01f;")
-    state = tmp_path / "state"
-    report = validate.validate(repo, state, tree, broken, ops=["ADD"], say=lambda _: None)
-    assert not report.problems
-    assert report.totals["broken"] == report.totals["failed"] > 50
-    assert not report.green
-    assert "ERR = 0.0" in report.of("broken")[0].error
-    alone = validate.validate(repo, state, broken, broken, ops=["SQR"], say=lambda _: None)
-    assert alone.green
-    json.loads(evidence.to_json(report))

@@ -164,7 +164,7 @@ def test_an_untracked_folder_where_a_file_comes(stacked: World) -> None:
     (stacked.checkout / "NEWS/mine").write_text("mine\n")
     (stacked.checkout / "deep").write_text("mine\n")
     before = stacked.world()
-    stacked.fails("rebase", "--onto", "master", says="in the way: NEWS, deep")
+    stacked.fails("rebase", "--onto", "master", says="in the way: NEWS/mine, deep")
     assert stacked.world() == before
 
 
