@@ -66,15 +66,17 @@ def run(
         session.clean()
         session.in_sync()
     rows: list[Row] = []
-    before = files = workspace.durable(session.ws.root)
+    # the files are read after the stack is made: a large patch is then in memory once, not twice
     if onto is None:
         name, made = session.series.base.name, session.stack
         _check_lock(session.series, made, locked)
+        before = workspace.durable(session.ws.root)
         files = session.with_lock(before, made)
     else:
         found = session.upstream.resolve(onto)
         name = found.name
         made, rows = _stack_on(session, found)
+        before = files = workspace.durable(session.ws.root)
     if into is not None:
         return _apply_into(session, before, files, Result(made, name, into.resolve(), None, rows))
     keep = _rescue(session, made) if force else []
