@@ -15,6 +15,8 @@ from hexpatch.errors import HexpatchError
 from hexpatch.patchfile import parse_diff
 from hexpatch.session import opened
 
+pytestmark = pytest.mark.slow  # the rest of the suite stays quick without it
+
 
 @pytest.fixture
 def grouped(stacked: World) -> World:

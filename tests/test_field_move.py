@@ -9,6 +9,8 @@ import pytest
 from conftest import World, git
 from fieldworld import inputs, listed, messages, patches, rows, started, state, trees
 
+pytestmark = pytest.mark.slow  # the rest of the suite stays quick without it
+
 
 @pytest.fixture
 def moved(field: Any, tmp_path: Path) -> Any:
