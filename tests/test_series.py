@@ -13,7 +13,7 @@ import pytest
 from hexpatch import series, seriesrules, yamltree
 from hexpatch.errors import HexpatchError, InvalidSeries
 
-CASES = Path(__file__).parent / "cases" / "series-yaml"
+CASES = Path(__file__).parent / "field" / "21-series-yaml"
 SHA = "c59d4bc99d3dbe9c8d69486d931b3dfa495f95a5"
 
 
