@@ -39,7 +39,7 @@ class DoesNotFit(HexpatchError):
     """Some patches do not fit on the commit that was asked for; `rows` has all of them."""
 
     def __init__(self, rows: list[Row], onto: Found) -> None:
-        bad = [r for r in rows if not r.fits and r.status not in ("landed", "hold")]
+        bad = [r for r in rows if r.unfit]
         lines = [
             f"{len(bad)} of {len(rows)} patches do not fit on {onto.name}; nothing was changed"
         ]
@@ -150,7 +150,7 @@ def _stack_on(session: Session, onto: Found) -> tuple[Stack, list[Row]]:
             tree = fold.tree.write()
             parent = stack.commit_patch(session.store, item.source, parent, tree)
             applied.append(Applied(item.name, parent, tree))
-    if any(not r.fits and r.status not in ("landed", "hold") for r in rows):
+    if any(r.unfit for r in rows):
         raise DoesNotFit(rows, onto)
     return Stack(onto.commit, onto.tree, tuple(applied)), rows
 

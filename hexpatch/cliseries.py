@@ -223,7 +223,7 @@ def check(ctx: click.Context, onto: str | None, fresh: bool, as_json: bool) -> N
 
     with opened(ctx, write=False) as session:
         name, rows = checking.check(session, onto, fresh=fresh)
-    bad = [r for r in rows if not r.fits and r.status not in ("landed", "hold")]
+    bad = [r for r in rows if r.unfit]
     if as_json:
         render.as_json({"onto": name, "patches": [r.as_json() for r in rows]})
     else:

@@ -146,7 +146,7 @@ def rebase(
 
 
 def _unfit(outcome: Any) -> list[Any]:
-    return [r for r in outcome.rows if not r.fits and r.status not in ("landed", "hold", "skipped")]
+    return [r for r in outcome.rows if r.unfit]
 
 
 def _rebase_json(outcome: Any) -> None:

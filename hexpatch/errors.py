@@ -22,12 +22,6 @@ class UsageError(HexpatchError):
     exit_code = 2
 
 
-class ConflictWaits(HexpatchError):
-    """A conflict needs a person; the operation is parked, not failed."""
-
-    exit_code = 3
-
-
 class MissingObject(HexpatchError):
     """An object is not in the store, and could not be fetched either."""
 

@@ -110,7 +110,7 @@ def _run(
     todo = [item for item in items if item.name not in seen]
     for at, item in enumerate(todo):
         row, picked = fold.step(item)
-        if not row.fits and row.status not in ("landed", "hold"):
+        if row.unfit:
             if not keep_going:
                 picked = picked or _unneeded(session, fold, item)
                 rest = [fold.step(later)[0] for later in todo[at + 1 :]]

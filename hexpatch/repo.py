@@ -293,15 +293,6 @@ class Repo:
 
     # -- history -------------------------------------------------------------------------
 
-    def commits(self, base: str, tip: str, *paths: bytes, first_parent: bool = False) -> list[str]:
-        """Commits in base..tip, oldest first, optionally only those that touch `paths`."""
-        args = ["rev-list", "--reverse", "--topo-order", f"{base}..{tip}"]
-        if first_parent:
-            args.insert(1, "--first-parent")
-        if paths:
-            args += ["--", *(os.fsdecode(b":(top,literal)" + p) for p in paths)]
-        return self.git(*args).decode().split()
-
     def is_ancestor(self, one: str, two: str) -> bool | None:
         """Is `one` an ancestor of `two`? None where a shallow history can't tell."""
         status, _ = self.git_status("merge-base", "--is-ancestor", one, two, ok=(0, 1, 128))
@@ -413,11 +404,6 @@ class Repo:
             f"{base}..{tip}",
         )
         return [Path(line) for line in out.decode("utf-8", "surrogateescape").split("\n") if line]
-
-    def object_kind(self, name: str) -> str | None:
-        """commit, tree, blob or tag; None when absent."""
-        found = self.lookup(name)
-        return found[1] if found else None
 
     # -- the checkout --------------------------------------------------------------------
 

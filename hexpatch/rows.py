@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 FITS = ("ok", "offset", "three-way", "resolved", "partly", "revived")
+OUT = ("landed", "hold", "skipped")  # not in the stack, and rightly so
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,11 @@ class Row:
     def fits(self) -> bool:
         """Will it be in the moved stack?"""
         return self.status in FITS
+
+    @property
+    def unfit(self) -> bool:
+        """Does a person have to do something about it?"""
+        return not self.fits and self.status not in OUT
 
     def as_json(self) -> dict[str, Any]:
         """For --json."""
