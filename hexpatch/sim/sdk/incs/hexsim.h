@@ -34,15 +34,15 @@ extern "C" {
     X(dma,          "DMA descriptors executed")                      \
     X(dma_rows,     "rows in them")                                  \
     X(dma_bytes,    "bytes they moved")                              \
-    X(dma_waits,    "waits that found a descriptor not done")        \
-    X(ddr_rd,       "bytes read outside VTCM by the cores")          \
-    X(ddr_wr,       "bytes written outside VTCM by the cores")       \
+    X(dma_waits,    "polls that found a descriptor not done")        \
+    X(ddr_rd,       "bytes the cores read from mapped buffers")      \
+    X(ddr_wr,       "bytes the cores wrote to mapped buffers")       \
     X(l2fetch,      "l2fetch requests")                              \
     X(vtcm_scalar,  "scalar loads and stores to VTCM")               \
     X(dispatches,   "work handed to the worker threads")             \
-    X(jobs,         "worker functions run")                          \
-    X(hmx_jobs,     "functions run by the HMX thread")               \
-    X(barriers,     "waits for worker or HMX completion")            \
+    X(jobs,         "worker functions run by dispatches")            \
+    X(hmx_jobs,     "jobs handed to the HMX thread")                 \
+    X(barriers,     "waits for a dispatch's workers or an HMX job")  \
     X(misaligned,   "vector accesses whose address was truncated")
 
 enum sim_counter {
@@ -54,7 +54,7 @@ enum sim_counter {
 
 struct sim_thread {
     uint64_t     n[SIM_N_COUNTERS];
-    const char * op;  // function of the op that is running, "" between ops
+    const char * op;  // on the thread that runs an op: its function; NULL or "" otherwise
 };
 
 // One per thread. initial-exec: an increment is one instruction.
@@ -112,13 +112,22 @@ struct sim_device {
     bool     hmx_clock;     // false: the HMX clock request fails
     uint64_t hz;            // DSP clock
     uint64_t vmem;          // bytes a session may map
-    int      sessions;      // how many sessions (devices) may be open
+    int      sessions;      // how many sessions may be open on a core
+    int      cores;         // how many such DSPs there are
 };
 
+// The VTCMs of all sessions lie in one arena below 4 GiB, sim_device.vtcm bytes each, back to back.
 extern SIM_API struct sim_device sim_device;     // valid from load
-extern SIM_API uint8_t *         sim_vtcm_base;  // this process's VTCM, below 4 GiB
-extern SIM_API uint32_t          sim_vtcm_size;
+extern SIM_API uint8_t *         sim_vtcm_base;  // the arena
+extern SIM_API uint32_t          sim_vtcm_size;  // all of it
 extern SIM_API uint32_t          sim_checks;     // bit i: fault i is looked for
+extern SIM_API uint32_t          sim_modes;
+
+enum sim_mode {
+    SIM_MODE_lazy   = 1,  // DMA moves data at a poll or wait, one descriptor a poll
+    SIM_MODE_poison = 2,  // VTCM holds NaN patterns when an op begins
+    SIM_MODE_nan0   = 4,  // 0 * NaN and 0 * Inf count as 0 in the matrix unit
+};
 
 static inline bool sim_checked(enum sim_fault kind) { return sim_checks >> kind & 1; }
 
@@ -148,10 +157,27 @@ SIM_API uint64_t sim_cycles(void);     // c15:14
 SIM_API uint64_t sim_packets(void);    // c19:18
 SIM_API uint32_t sim_pmu(int i);       // upmucntI
 
+// Does the calling thread hold the matrix unit, and did its session power it up?
+SIM_API bool sim_hmx_locked(void);
+
+// -- memory accesses ----------------------------------------------------------------------------
+//
+// A load or store through an HVX_Vector: counted; a misaligned address is a fault. For accesses
+// the compiler's callbacks don't see, the other two: bounds and pending DMA only, nothing counted.
+SIM_API void sim_vld(const void * p);
+SIM_API void sim_vst(const void * p);
+SIM_API void sim_touch_read(const void * p, size_t size);
+SIM_API void sim_touch_write(const void * p, size_t size);
+
 // -- op boundaries (the linker wraps every op_* function of the DSP library) --------------------
 
 SIM_API void sim_op_begin(const char * function, void * octx);
 SIM_API void sim_op_end(int status);
+
+// A job or a signal of the HMX queue was pushed; its oldest entry was popped (none: nothing happens).
+// Jobs still in there at the end of an op are hmx_left.
+SIM_API void sim_hmx_push(bool job);
+SIM_API void sim_hmx_pop(void);
 
 #ifdef __cplusplus
 }
