@@ -1,8 +1,8 @@
-"""The asm idioms that the simulator knows: RULES, the HMX tables and HOOKS. New ones go in here.
+"""The asm idioms that the simulator knows: RULES and HOOKS here, HMX in asmhmx. Add new ones.
 
-`rewrite` replaces every asm statement of a preprocessed text by calls of hexsim.h's functions. Texts
-are compared without blanks; in a pattern {d} is what is written, {s} and {t} what is read: an operand
-(`%0`, `%[name]`), an immediate (`#255`) or a register that the same statement has set (`r0=%0`).
+`rewrite` replaces every asm statement of a preprocessed text by calls of hexsim.h's functions.
+Texts are compared without blanks; in a pattern {d} is what is written, {s} and {t} what is read: an
+operand (`%0`, `%[name]`), an immediate (`#255`) or a register that the same statement has set.
 COUNT(name) and COUNT(name, n) add to a counter of hexsim.h, or do nothing in the fast flavour.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from hexpatch.sim import asmhmx
 from hexpatch.sim.asmtext import AsmError, Statement, statements
 
 HERE = "hexpatch/sim/asmrules.py"
@@ -62,81 +63,6 @@ HOOKS = {
     "hmx_queue_push": "if ((uintptr_t) {1}.func > 3) COUNT(hmx_jobs);",
     "hmx_queue_pop": "COUNT(barriers);",
 }
-
-# -- HMX: op codes as in the instruction words ------------------------------------------------
-
-_SINGLES = ("", "above", "single", "dilate")
-ACTIVATION = {  # (type, modifiers) -> op8
-    **{("ub", m): op for m, op in zip(_SINGLES, (0xEC, 0xEE, 0xF0, 0xE8), strict=True)},
-    **{("ub", f"cm {m}".strip()): op for m, op in zip(_SINGLES, (0xED, 0xEF, 0xF1, 0xE9))},
-    **{("hf", m): op for m, op in zip(_SINGLES, (0xE4, 0xE6, 0xF8, 0xFA), strict=True)},
-    **{("f8", m): op for m, op in zip(_SINGLES, (0xE5, 0xE7, 0xF9, 0xFB), strict=True)},
-    ("ub", "deep"): 0xE0,
-    ("ub", "cm deep"): 0xE1,
-    ("hf", "deep"): 0xE2,
-    ("f8", "deep"): 0xE3,
-}
-_TAPS = ("", "single", "drop", "deep", "after", "dilate")
-_WEIGHTS = {
-    "b": (0xE0, 0xE6, 0xE7, 0xE8, 0xE9, 0xEB),
-    "sm": (0xF1, 0xCF, 0xD0, 0xD1, 0xD2, 0xD3),
-    "n": (0xE1, 0xEC, 0xED, 0xEE, 0xF7, 0xF8),
-    "c": (0xE2, 0xF9, 0xFA, 0xFB, 0xFC, 0xFD),
-    "sc": (0xF0, 0xC0, 0xC1, 0xC2, 0xC3, 0xC4),
-    "ubit": (0xE3, 0xC5, 0xC6, 0xC7, 0xC8, 0xC9),
-    "sbit": (0xE4, 0xCA, 0xCB, 0xCC, 0xCD, 0xCE),
-    "n 2x": (0x46, 0x41, 0x42, 0x43, 0x45, 0x44),
-    "hf": (0xEF, 0xF2, 0xF3, 0xF4, 0xF5, 0xF6),
-    "f8": (0x47, 0x48, 0x49, 0x4A, 0x4B, 0x4C),
-}
-WEIGHT = {
-    (kind.split()[0], " ".join(sorted([*kind.split()[1:], *([tap] if tap else [])]))): op
-    for kind, ops in _WEIGHTS.items()
-    for tap, op in zip(_TAPS, ops, strict=True)
-}
-BIAS = {"mxmem2": 0xFE, "mxmem": 0xFF}
-CVT = {"ub": 23, "uh 2x1": 24, "uh 2x2": 25, "hf": 26, "f8": 27, "ub sc0": 28, "ub sc1": 29}
-PLAIN = {
-    "mxclracc": 0x11,
-    "mxclracc.hf": 0x13,
-    "mxswapacc": 0x14,
-    "mxswapacc.hf": 0x15,
-    "acc=mxshl(acc,#16)": 0x17,
-}
-CVT_STORE = {"": 0x18, "cm": 0x19, "2x2": 0x1A, "deep": 0x1B, "cm deep": 0x1C}
-CVT_STORE_F8 = {"": 0x1D, "deep": 0x1E}
-
-
-def _stores() -> dict[tuple[str, str], tuple[int, int]]:
-    """(type, modifiers) of `mxmem(Rs,Rt):modifiers.type=acc[:2xN]` -> (w, op6)."""
-    made: dict[tuple[str, str], tuple[int, int]] = {}
-
-    def add(kind: str, w: int, op: int, *mods: str) -> None:
-        made[kind, " ".join(sorted(filter(None, mods)))] = (w, op)
-
-    for keep in (0, 1):
-        retain = "retain" if keep else ""
-        for late, when in enumerate(("before", "after")):
-            for low, mods in enumerate((("sat",), ("cm", "sat"), (), ("cm",))):
-                add("ub", 0, 8 * keep + 4 * late + low, when, retain, *mods)
-            for low, sat in enumerate(("sat", "")):
-                add("uh", 1, 0x02 + 8 * late + 4 * keep + low, when, retain, sat, "2x1")
-                add("uh", 1, 0x12 + 8 * late + 4 * keep + low, when, retain, sat, "2x2")
-    for op, mods in {
-        0x00: ("before",),
-        0x01: ("before", "pos"),
-        0x08: ("before", "retain"),
-        0x05: ("before", "retain", "pos"),
-        0x04: ("after",),
-        0x09: ("after", "pos"),
-        0x0C: ("after", "retain"),
-        0x0D: ("after", "retain", "pos"),
-    }.items():
-        add("hf", 1, op, *mods)
-    return made
-
-
-STORE = _stores()
 
 _VALUE = r"(%\d+|#%\d+|#-?(?:0x[0-9a-f]+|\d+)|r\d+)"
 _MODS = r"((?::\w+)*)"
@@ -205,7 +131,8 @@ class _Translator:
             if set(op.constraint) & set("vq"):
                 raise AsmError(f'asm operand "{op.constraint}" is not modelled; see {HERE}')
             written = i < len(outs)
-            start = "0" if written and "+" not in op.constraint else f"(uintptr_t) ({op.expression})"
+            given = not written or "+" in op.constraint
+            start = f"(uintptr_t) ({op.expression})" if given else "0"
             if op.constraint.isdigit():  # starts with an input, ends as that output
                 before.append(f"sim_{op.constraint} = {start};")
             before.append(f"uintptr_t sim_{i} = {start}; (void) sim_{i};")
@@ -287,17 +214,17 @@ class _Translator:
     def hmx(self, text: str) -> bool:
         """An HMX instruction as text or word; False when it is none."""
         calls = self.packet.calls
-        if text in PLAIN:
-            calls.append(f"sim_hmx_op(0, {PLAIN[text]:#x}, 0, 0)")
+        if text in asmhmx.PLAIN:
+            calls.append(f"sim_hmx_op(0, {asmhmx.PLAIN[text]:#x}, 0, 0)")
         elif found := _LOAD.fullmatch(text):
             mods = _mods(found[5])
-            table = ACTIVATION if found[1] == "activation" else WEIGHT
+            table = asmhmx.ACTIVATION if found[1] == "activation" else asmhmx.WEIGHT
             op = table.get((found[2], mods))
             if op is None:
                 raise self.unknown(text)
             self.load(found[1], op, self.value(found[3]), self.value(found[4]))
         elif found := _BIAS.fullmatch(text):
-            calls.append(f"sim_hmx_bias({BIAS[found[1]]:#x}, {self.value(found[2])})")
+            calls.append(f"sim_hmx_bias({asmhmx.BIAS[found[1]]:#x}, {self.value(found[2])})")
         elif found := _BIAS_OUT.fullmatch(text):
             call = "cvt(0" if found[1] == "mxmem" else "op(0, 0x16"
             end = ")" if found[1] == "mxmem" else ", 0)"
@@ -305,15 +232,19 @@ class _Translator:
         elif found := _STORE.fullmatch(text):
             rs, rt, mods, kind, source, outs = found.groups()
             if source == "cvt":
-                store = {None: CVT_STORE, "f8": CVT_STORE_F8}.get(kind, {}).get(_mods(mods))
+                store = {None: asmhmx.CVT_STORE, "f8": asmhmx.CVT_STORE_F8}.get(kind, {}).get(
+                    _mods(mods)
+                )
                 w, op = 0, store
             else:
-                w, op = STORE.get((kind or "", _mods(mods, outs)), (0, None))
+                w, op = asmhmx.STORE.get((kind or "", _mods(mods, outs)), (0, None))
             if op is None:
                 raise self.unknown(text)
             calls.append(f"sim_hmx_op({w}, {op:#x}, {self.value(rs)}, {self.value(rt)})")
-        elif (found := _CVT.fullmatch(text)) and f"{found[1]} {_mods(found[3])}".strip() in CVT:
-            sub = CVT[f"{found[1]} {_mods(found[3])}".strip()]
+        elif (
+            found := _CVT.fullmatch(text)
+        ) and f"{found[1]} {_mods(found[3])}".strip() in asmhmx.CVT:
+            sub = asmhmx.CVT[f"{found[1]} {_mods(found[3])}".strip()]
             calls.append(f"sim_hmx_cvt({sub}, {self.value(found[2])})")
         elif found := _WORD.fullmatch(text):
             self.word(int(found[1], 16), text)
@@ -327,9 +258,9 @@ class _Translator:
         calls = self.packet.calls
         if word >> 21 == 0x92000000 >> 21:
             op = word & 0xFF
-            if not w and op in BIAS.values() and rt == 3:
+            if not w and op in asmhmx.BIAS.values() and rt == 3:
                 calls.append(f"sim_hmx_bias({op:#x}, {self.value(rs)})")
-            elif op in (WEIGHT if w else ACTIVATION).values():
+            elif op in (asmhmx.WEIGHT if w else asmhmx.ACTIVATION).values():
                 kind = "weight" if w else "activation"
                 self.load(kind, op, self.value(rs), self.value(f"r{rt}"))
             else:
@@ -340,7 +271,7 @@ class _Translator:
             raise self.unknown(text)
         if not w and op == 0x10:
             calls.append(f"sim_hmx_cvt({rt}, {self.value(rs)})")
-        elif not w and op in PLAIN.values():
+        elif not w and op in asmhmx.PLAIN.values():
             calls.append(f"sim_hmx_op(0, {op:#x}, 0, 0)")
         elif not w and op == 0x16:
             calls.append(f"sim_hmx_op(0, 0x16, {self.value(rs)}, 0)")
@@ -371,8 +302,8 @@ class _Translator:
 
 
 _WORD_STORES = {
-    *STORE.values(),
-    *((0, op) for op in (*CVT_STORE.values(), *CVT_STORE_F8.values())),
+    *asmhmx.STORE.values(),
+    *((0, op) for op in (*asmhmx.CVT_STORE.values(), *asmhmx.CVT_STORE_F8.values())),
 }
 
 

@@ -1,8 +1,8 @@
 """Finds asm statements in preprocessed C and takes them apart.
 
-A statement is `asm [volatile|goto|inline] ("text" : outputs : inputs : clobbers)`, with `__asm__` and
-`__asm` for asm. Asm labels of declarations (`int f(void) __asm__("g");`), asm in system headers and
-file scope asm of them are left alone. Line markers (`# 12 "file.h" 3`) tell where a text came from.
+A statement is `asm [volatile|goto|inline] ("text" : outputs : inputs : clobbers)`, with `__asm__`
+and `__asm` for asm. Asm labels of declarations (`int f(void) __asm__("g");`) and all asm in system
+headers are left alone. Line markers (`# 12 "file.h" 3`) tell where a text came from.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@
     masked (irmask) -> code
 
 The generated `Tools/bin/hexagon-clang` calls `main` with a settings file (see root.py) and the
-command line that upstream's CMake made. Flags that only a Hexagon compiler knows are dropped; what it
-predefines is defined. Links are in cclink.py. What can't be compiled because the simulator lacks it
-is said in one line with the original file and line, before the compiler's own text.
+command line that upstream's CMake made. Flags that only a Hexagon compiler knows are dropped; what
+it predefines is defined. Links are in cclink.py. What can't be compiled because the simulator lacks
+it is said in one line with the original file and line, before the compiler's own text.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 from hexpatch.sim.asmtext import AsmError
 
 INCS = "hexpatch/sim/sdk/incs"
 DEFAULT_ARCH = 73
+OBJECT = "-fhexsim-object"  # not for people: the step that ccache may skip
 
 # Options whose value is the next argument.
 _VALUED = {"-o", "-I", "-isystem", "-iquote", "-idirafter", "-include", "-imacros", "-D", "-U"}
@@ -95,9 +97,8 @@ class Settings:
     """What root.py wrote: the compiler, the flavour, where headers and the runtime are."""
 
     def __init__(self, path: str) -> None:
-        with open(path, encoding="utf-8") as handle:  # noqa: PTH123 - pathlib is slow to import
-            made = json.load(handle)
-        self.path = path
+        made = json.loads(Path(path).read_text(encoding="utf-8"))
+        self.home = Path(path).parents[1]
         self.key: str = made["key"]
         self.clang: str = made["clang"]
         self.checked: bool = made["checked"]
@@ -159,7 +160,7 @@ class Job:
             elif arg[:1] == "-" and arg != "-":
                 self.flags.append(arg)
             else:
-                kind = language or _SUFFIX.get(os.path.splitext(arg)[1], "")
+                kind = language or _SUFFIX.get(Path(arg).suffix, "")
                 if kind:
                     self.sources.append((arg, "asm" if "assembler" in kind else kind))
                 self.link.append(arg)
@@ -188,10 +189,8 @@ def defines(arch: int) -> list[str]:
 def main(settings: str, argv: list[str], *, cxx: bool = False) -> int:
     """Do what the command line asks; the exit status."""
     known = Settings(settings)
-    if argv[:1] == ["--hexsim-object"]:
-        return _object_command(known, argv[1:])
-    if argv[:1] == ["--hexsim-cpp"]:
-        return 1
+    if OBJECT in argv:
+        return _object_command(known, argv)
     job = Job(argv)
     if job.info or (not job.sources and not job.link):
         return subprocess.call([known.clang, *(a for a in argv if not _DROPPED.fullmatch(a))])
@@ -215,10 +214,10 @@ def _link(known: Settings, job: Job, cxx: bool) -> int:
     from hexpatch.sim import cclink
 
     made: dict[str, str] = {}
-    room = tempfile.mkdtemp(prefix="hexsim-")
+    room = Path(tempfile.mkdtemp(prefix="hexsim-"))
     try:
         for number, (source, language) in enumerate(job.sources):
-            made[source] = os.path.join(room, f"{number}.o")
+            made[source] = str(room / f"{number}.o")
             status = compile_one(known, job, source, language, made[source])
             if status:
                 return status
@@ -230,8 +229,7 @@ def _link(known: Settings, job: Job, cxx: bool) -> int:
 
 def _each(known: Settings, job: Job) -> int:
     for source, language in job.sources:
-        stem = os.path.splitext(os.path.basename(source))[0]
-        output = job.output or (stem + (".s" if job.mode == "S" else ".o"))
+        output = job.output or Path(source).stem + (".s" if job.mode == "S" else ".o")
         if job.mode in ("E", "M", "MM", "fsyntax-only"):
             argv = [known.clang, *_common(known, job, language), f"-{job.mode}", *job.deps, source]
             status = subprocess.call(argv + (["-o", job.output] if job.output else []))
@@ -260,7 +258,7 @@ def compile_one(known: Settings, job: Job, source: str, language: str, output: s
     if deps and not {"-MT", "-MQ"} & set(deps):
         deps += ["-MT", output]
     if deps and "-MF" not in deps:
-        deps += ["-MF", os.path.splitext(output)[0] + ".d"]
+        deps += ["-MF", str(Path(output).with_suffix(".d"))]
     argv = [known.clang, *_common(known, job, "c"), "-isystem", known.incs]
     argv += [part for name in BROUGHT for part in ("-include", name)] + [*LOUD]
     done = subprocess.run([*argv, "-E", *deps, source, "-o", "-"], capture_output=True, check=False)
@@ -279,7 +277,8 @@ def compile_one(known: Settings, job: Job, source: str, language: str, output: s
     flags += [*QUIET, *EXPANDED, *LOUD, *known.cpu, *known.half]
     # -O0 would keep every vector in memory
     flags.append(job.optimise if job.optimise != "-O0" else "-O1")
-    return _object(known, text, flags, last, output)
+    make = _cached if known.ccache else _object
+    return make(known, text, flags, last, output)
 
 
 def _object(known: Settings, text: str, flags: list[str], last: str, output: str) -> int:
@@ -309,8 +308,35 @@ def _object(known: Settings, text: str, flags: list[str], last: str, output: str
     return done.returncode
 
 
+def _cached(known: Settings, text: str, flags: list[str], last: str, output: str) -> int:
+    """As _object, through ccache: it sees this script as a compiler of preprocessed text."""
+    script = str(known.home / "bin" / "hexagon-clang")
+    given = Path(f"{output}.{os.getpid()}.i")
+    given.write_text(text, encoding="utf-8", errors="surrogateescape")
+    env = dict(os.environ, CCACHE_COMPILERCHECK=f"string:{known.key}", CCACHE_COMPILERTYPE="clang")
+    env["CCACHE_NODIRECT"] = "1"
+    try:
+        argv = [known.ccache, script, OBJECT, *flags, last, str(given), "-o", output]
+        return subprocess.call(argv, env=env)
+    finally:
+        given.unlink(missing_ok=True)
+
+
 def _object_command(known: Settings, argv: list[str]) -> int:
-    return 0 if known and argv else 1
+    """What ccache runs: the flags of _cached, perhaps with some of its own."""
+    output, given, flags = "", "", []
+    rest = iter(argv)
+    for arg in rest:
+        if arg == "-o":
+            output = next(rest)
+        elif arg.endswith(".i"):
+            given = arg
+        elif arg == "-x":
+            next(rest)
+        elif arg not in (OBJECT, "-c", "-S"):
+            flags.append(arg)
+    text = Path(given).read_text(encoding="utf-8", errors="surrogateescape")
+    return _object(known, text, flags, "-S" if "-S" in argv else "-c", output)
 
 
 # -- errors -----------------------------------------------------------------------------------

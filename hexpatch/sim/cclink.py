@@ -1,17 +1,17 @@
 """The link step of the stand-in for hexagon-clang.
 
 A shared library gets: libcdsprpc.so as a needed library, no undefined symbols, a preferred address
-below 4 GiB (kernels cast pointers to 32 bits), every `__wrap_NAME` that the runtime exports in place of
-NAME, and a thunk around each external function `op_*` that tells the runtime which op runs.
+below 4 GiB (kernels cast pointers to 32 bits), every `__wrap_NAME` that the runtime exports instead
+of NAME, and a thunk around each external function `op_*` that tells the runtime which op runs.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import struct
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -30,9 +30,8 @@ int __wrap_{0}(void * octx) {{
 """
 
 
-def link(known: Settings, job: Job, room: str, *, cxx: bool) -> int:
+def link(known: Settings, job: Job, room: Path, *, cxx: bool) -> int:
     """Link an executable (CMake's probes) or a DSP library."""
-    argv = [known.clang + "++" if cxx and not known.clang.endswith("++") else known.clang]
     argv = [known.clang, *(["--driver-mode=g++"] if cxx else [])]
     argv += [f for f in job.flags if f[:2] in ("-f", "-p", "-n") or f in ("-v",)]
     argv += job.link
@@ -51,31 +50,28 @@ def link(known: Settings, job: Job, room: str, *, cxx: bool) -> int:
     if done.returncode:
         for name in dict.fromkeys(_UNDEFINED.findall(text)):
             sys.stderr.write(
-                f"{os.path.basename(job.output)}: hexsim: nobody defines {name}; "
+                f"{Path(job.output).name}: hexsim: nobody defines {name}; "
                 "add it to hexpatch/sim/runtime/\n"
             )
     sys.stderr.write(text)
     return done.returncode
 
 
-def _thunks(known: Settings, ops: list[str], room: str) -> str | None:
+def _thunks(known: Settings, ops: list[str], room: Path) -> str | None:
     source = '#include "hexsim.h"\n' + "".join(_THUNK.format(op) for op in ops)
-    path = os.path.join(room, "thunks.c")
-    with open(path, "w", encoding="utf-8") as handle:  # noqa: PTH123
-        handle.write(source)
-    made = os.path.join(room, "thunks.o")
-    argv = [known.clang, "-O2", "-fPIC", "-isystem", known.incs, "-c", path, "-o", made]
-    return made if subprocess.call(argv) == 0 else None
+    path, made = room / "thunks.c", room / "thunks.o"
+    path.write_text(source, encoding="utf-8")
+    argv = [known.clang, "-O2", "-fPIC", "-isystem", known.incs, "-c", str(path), "-o", str(made)]
+    return str(made) if subprocess.call(argv) == 0 else None
 
 
 def _is_object(path: str) -> bool:
     return path.endswith((".o", ".obj")) and not path.startswith("-")
 
 
-def defined(path: str | os.PathLike[str], prefix: str) -> set[str]:
+def defined(path: str | Path, prefix: str) -> set[str]:
     """Global functions with this prefix that an ELF64 object (or shared library) defines."""
-    with open(path, "rb") as handle:  # noqa: PTH123
-        data = handle.read()
+    data = Path(path).read_bytes()
     if data[:5] != b"\x7fELF\x02" or data[5] != 1:
         return set()
     start, size, count = (
@@ -90,8 +86,8 @@ def defined(path: str | os.PathLike[str], prefix: str) -> set[str]:
         names = sections[section[6]][4]
         for at in range(section[4], section[4] + section[5], 24):
             name, info, _, where = struct.unpack_from("<IBBH", data, at)
-            if where == 0 or info >> 4 == 0 or info & 15 not in (2, 10):  # undefined, local, no code
-                continue
+            if where == 0 or info >> 4 == 0 or info & 15 not in (2, 10):
+                continue  # undefined, local or no code
             end = data.index(b"\0", names + name)
             text = data[names + name : end].decode("ascii", "replace")
             if text.startswith(prefix):

@@ -1,10 +1,10 @@
-"""Makes LLVM's textual IR access vectors as Hexagon does: an aligned access drops the low address bits.
+"""Makes LLVM's textual IR access vectors as Hexagon does: an aligned access drops low address bits.
 
-Every load and store of a 128-byte vector (or several in one) that the compiler believes to be aligned
-gets its address masked with -128. In the *checked* flavour sim_vld or sim_vst is told the address
-before, once per 128 bytes, and the sanitizer's own call for that access is dropped, so that it is not
-counted twice. Unaligned vectors (align < 128) keep that call. What is known to lie in the function's
-own frame is neither reported nor checked: on the device it is a register or a spill.
+Every load and store of a 128-byte vector (or several in one) that the compiler believes to be
+aligned gets its address masked with -128. In the *checked* flavour sim_vld or sim_vst is told the
+address before, once per 128 bytes, and the sanitizer's own call for that access is dropped, so that
+it is not counted twice. Unaligned vectors (align < 128) keep that call. What is known to lie in the
+function's own frame is neither reported nor checked: on the device it is a register or a spill.
 
 Reads the typed pointers of clang 14 and the opaque ones of 15 and later.
 """
@@ -24,7 +24,7 @@ _DEBUG = re.compile(r", !dbg !\d+")
 _BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
 _DERIVED = re.compile(rf"  ({_NAME}) = (alloca|bitcast|ptrtoint|getelementptr)\b")
 _BASE = re.compile(rf"(?:\*|ptr) ({_NAME})")
-_CALLBACK = re.compile(r"  (?:tail )?call void @__asan_(?:load|store)\w+_noabort\(i64 (?:noundef )?")
+_CALLBACK = re.compile(r"  (?:tail )?call void @__asan_(?:load|store)\w+_noabort\(i64 ")
 
 
 def mask(text: str, *, checked: bool) -> str:

@@ -1,7 +1,8 @@
 """Writes a Hexagon SDK, as far as upstream's CMake looks at it, whose compiler makes host code.
 
     <into>/<key>/sdk                    HEXAGON_SDK_ROOT: headers, build/cmake, tools/qaic
-    <into>/<key>/tools/Tools/bin        HEXAGON_TOOLS_ROOT is <key>/tools: hexagon-clang, -clang++, -ar
+    <into>/<key>/tools                  HEXAGON_TOOLS_ROOT
+    <into>/<key>/tools/Tools/bin        hexagon-clang, hexagon-clang++, hexagon-ar
     <into>/<key>/tools/Tools/lib        their Python code and settings.json
     <into>/<key>/lib/libcdsprpc.so      the runtime
 
@@ -36,7 +37,7 @@ HERE = Path(__file__).parent
 SDK = HERE / "sdk"
 RUNTIME = HERE / "runtime"
 # What runs in the root, by its path below the package.
-TOOLS = ("cc", "cclink", "asmtext", "asmrules", "irmask", "idl")
+TOOLS = ("cc", "cclink", "asmtext", "asmrules", "asmhmx", "irmask", "idl", "idlread")
 OLDEST, NEWEST = 14, 30
 RUNTIME_FLAGS = ("-O2", "-g1", "-fPIC", "-pthread", "-std=gnu11", "-ffp-contract=off")
 RUNTIME_LINK = ("-shared", "-Wl,-soname,libcdsprpc.so", "-Wl,-Bsymbolic-functions", "-Wl,-z,defs")
@@ -138,9 +139,9 @@ def find_clang(wanted: str | None = None) -> Compiler:
         version = re.search(r"clang version (\d+)[^\n]*", text)
         if done.status == 0 and version and int(version[1]) >= OLDEST:
             return Compiler(path, version[0], int(version[1]))
-    what = f"{wanted} is no clang {OLDEST} or later" if wanted else f"no clang >= {OLDEST} is installed"
+    lacks = f"{wanted} is no clang >= {OLDEST}" if wanted else f"no clang >= {OLDEST} is installed"
     raise HexpatchError(
-        f"the simulator needs clang: {what}", "`apt-get install clang`, or set HEXPATCH_CLANG"
+        f"the simulator needs clang: {lacks}", "`apt-get install clang`, or set HEXPATCH_CLANG"
     )
 
 
@@ -180,7 +181,7 @@ def _base_flags(clang: Compiler) -> tuple[str, ...]:
 
 
 def _half_flags(clang: Compiler) -> tuple[str, ...]:
-    """x86 has _Float16 since clang 15; before, __fp16 (the same bits, computed in float) must do."""
+    """x86 has _Float16 since clang 15; before, __fp16 (same bits, computed in float) must do."""
     argv = [clang.path, "-x", "c", "-fsyntax-only", "-"]
     if proc.run(argv, stdin=b"_Float16 f(_Float16 x) { return x; }\n", timeout=60).status == 0:
         return ()
@@ -238,7 +239,7 @@ def _tools(room: Path, settings: dict[str, object]) -> None:
     scripts = {
         "tools/Tools/bin/hexagon-clang": _script("../lib/hexsim.py"),
         "tools/Tools/bin/hexagon-clang++": _script("../lib/hexsim.py"),
-        "tools/Tools/bin/hexagon-ar": f"#!/bin/sh\nexec {_quoted(archiver)} \"$@\"\n",
+        "tools/Tools/bin/hexagon-ar": f'#!/bin/sh\nexec {_quoted(archiver)} "$@"\n',
         "sdk/tools/qaic/bin/qaic": _script("../../../../tools/Tools/lib/hexsim.py"),
     }
     for name, text in scripts.items():

@@ -117,12 +117,13 @@ int law_fast_fp(int rounds, int portable, int policy, int specials) {
 }
 
 // The two FP modes on N(0, 1) operands, n tiles deep: results that are not equal. *worst: how many
-// last places they differ, of numbers no smaller than 2^-6 of a typical result; below that the
-// terms cancel and the unit's own error shows.
+// last places they differ, of numbers no smaller than 2^-6 of a typical result and the output bias;
+// below that terms cancel and the unit's own error shows.
 int law_xfp_exact(int n, int rounds, double sigma, uint32_t bias0, int * worst) {
     uint32_t * bias = (uint32_t *) (sim_vtcm_base + OUT + 8192);
     int        bad  = 0;
     const double typical = sigma * sqrt(32.0 * n) * hmx_value((uint16_t) bias0, false);
+    const double ob = hmx_value((uint16_t) (bias0 >> 16), false);
     *worst          = 0;
     for (int c = 0; c < 32; c++) {
         bias[c]      = bias0;
@@ -142,7 +143,7 @@ int law_xfp_exact(int n, int rounds, double sigma, uint32_t bias0, int * worst) 
         const uint16_t *x = (uint16_t *) (sim_vtcm_base + OUT), *y = x + 1024;
         for (int j = 0; j < 1024; j++) {
             const double u = hmx_value(x[j], false), v = hmx_value(y[j], false);
-            const double size = fmax(fabs(v), typical / 64);
+            const double size = fmax(fmax(fabs(v), typical / 64), fabs(ob));
             const int    d = (int) ceil(fabs(u - v) / ldexp(1, ilogb(size) - 10));
             bad += u != v;
             *worst = d > *worst ? d : *worst;
@@ -177,7 +178,9 @@ int law_fast_convert(int kind, int rounds, int portable, int bits) {
             const uint32_t scale = half_of(normal());
             bias[c]      = kind ? scale | (uint32_t) (rnd() % 2 ? half_of(normal()) : 0) << 16 : rnd() & ~0x68000u;
             bias[32 + c] = kind ? 0 : (uint32_t) ((int32_t) rnd() >> (32 - bits));
-            if (kind && rnd() % 2) {  // near cancellation
+            if (kind && rnd() % 4 == 0) {  // a denormal result
+                bias[c] = 0x0400 + rnd() % 0x1000;
+            } else if (kind && rnd() % 2) {  // near cancellation
                 h->fp.d[h->fset][rnd() % 32][c] = -1 + ldexp(normal(), -(int) (rnd() % 30));
                 bias[c] = scale | scale << 16;
             }

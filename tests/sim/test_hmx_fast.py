@@ -12,6 +12,15 @@ __all__ = ["hmx", "library"]
 pytestmark = pytest.mark.sim
 
 
+def check_laws(hmx: Hmx) -> None:
+    for portable in (0, 1):
+        assert hmx.c.law_fast_int(2, portable) == 0
+        assert hmx.c.law_fast_fp(2, portable, ORDINARY, 1) == 0
+        for bits in (32, 24, 12):
+            assert hmx.c.law_fast_convert(0, 20, portable, bits) == 0
+            assert hmx.c.law_fast_convert(1, 20, portable, bits) == 0
+
+
 @pytest.mark.parametrize("portable", [False, True])
 def test_integer_multiply(hmx: Hmx, portable: bool) -> None:
     assert hmx.c.law_fast_int(4, portable) == 0

@@ -8,7 +8,7 @@ from hmx_lab import Hmx, half, hmx, library, sm, weight_byte
 __all__ = ["hmx", "library"]
 pytestmark = pytest.mark.sim
 
-A, W, O, B = 0, 0x8000, 0x10000, 0x18000
+A, W, OUT, B = 0, 0x8000, 0x10000, 0x18000
 
 
 def check_channel_major_convert(hmx: Hmx) -> None:
@@ -21,9 +21,9 @@ def check_channel_major_convert(hmx: Hmx) -> None:
     hmx.op(0, 0x11)
     hmx.load("ub:cm", A, 0xE3, "b", W, 0)
     assert [hmx.acc(0, c) for c in range(32)] == [8 * c + 4 for c in range(32)]
-    hmx.op(0, 0x05, O, 0xE0)
+    hmx.op(0, 0x05, OUT, 0xE0)
     row = [0] * 9 + [1, 2, 5, 11, 22, 46, 94, 192] + [255] * 15
-    assert list(hmx.get(O, 2048)) == row * 64
+    assert list(hmx.get(OUT, 2048)) == row * 64
 
 
 def check_f8(hmx: Hmx) -> None:
@@ -33,11 +33,11 @@ def check_f8(hmx: Hmx) -> None:
     hmx.bias(B)
     hmx.op(0, 0x11)
     hmx.cvt(27, 0)
-    hmx.op(0, 0x1D, O, 0)
+    hmx.op(0, 0x1D, OUT, 0)
     expected = bytearray(2048)
     for j in range(16):
         expected[128 * j + 120] = expected[128 * j + 122] = 1
-    assert hmx.get(O, 2048) == bytes(expected)
+    assert hmx.get(OUT, 2048) == bytes(expected)
 
 
 def high_plane(hmx: Hmx) -> None:
@@ -61,8 +61,8 @@ def test_v75_simulator(hmx: Hmx, word: int, op6: int, out: int) -> None:
     """hexagon-sim for v75, as a public project reports it."""
     high_plane(hmx)
     hmx.set_bias(word)
-    hmx.op(1, op6, O)
-    assert set(hmx.get16(O, 1024)) == {out}
+    hmx.op(1, op6, OUT)
+    assert set(hmx.get16(OUT, 1024)) == {out}
 
 
 WEIGHTS = [
@@ -102,8 +102,8 @@ def check_layouts(hmx: Hmx) -> None:
         hmx.put(W + weight_byte(k, c), [3])
         hmx.set_bias(0x4000)
         hmx.load("ub:deep", A, 2047, "b", W, 2047)
-        hmx.op(1, 0x0B, O)
-        out = hmx.get16(O, 1024)
+        hmx.op(1, 0x0B, OUT)
+        out = hmx.get16(OUT, 1024)
         assert out[half(t, c)] == 0x12 * 3 + (0x34 * 3 >> 8)
         assert sum(v != 0 for v in out) == 1
 
@@ -128,8 +128,8 @@ def check_power_of_two_words(hmx: Hmx) -> None:
         for word, out in zip(WIDE, expected, strict=True):
             hmx.set_acc(1, 0, total)
             hmx.set_bias(word)
-            hmx.op(1, 0x0F, O)
-            assert hmx.get16(O, 1) == [out], (total, hex(word))
+            hmx.op(1, 0x0F, OUT)
+            assert hmx.get16(OUT, 1) == [out], (total, hex(word))
 
 
 READY = [
@@ -158,16 +158,16 @@ def test_ready_words(hmx: Hmx, words: list[int], act: str, wgt: str) -> None:
 
 
 def test_ready_words_of_the_others(hmx: Hmx) -> None:
-    r = [hmx.base + O, 0]
+    r = [hmx.base + OUT, 0]
     hmx.put32(B, [0x4000] * 64)
     hmx.run([0x9200C3FE], [hmx.base + B])
     hmx.set_acc(1, 0, 7)
     hmx.run([0xA6E0E10F], r)  # mxmem(r0,r1):after:retain.uh=acc:2x1
-    assert hmx.get16(O, 1) == [0x4007]
+    assert hmx.get16(OUT, 1) == [0x4007]
     hmx.run([0xA6E0C014], r)  # mxswapacc
     assert hmx.acc(1, 0) == 0
     hmx.run([0xA6E0C014, 0xA6E0E10B], r)  # swap back, the same without :retain
-    assert hmx.get16(O, 1) == [0x4007]
+    assert hmx.get16(OUT, 1) == [0x4007]
     assert hmx.acc(1, 0, 0) == hmx.acc(1, 0, 1) == 0
     hmx.run([0xA6E0C014], r)
     hmx.set_acc(1, 0, 7)

@@ -10,7 +10,7 @@ from hmx_lab import Hmx, half, hmx, library, sm, weight_byte
 __all__ = ["hmx", "library"]
 pytestmark = pytest.mark.sim
 
-A, W, O = 0, 0x8000, 0x10000
+A, W, OUT = 0, 0x8000, 0x10000
 UB, UB_SAT, UH, UH_SAT = (0, 0x06), (0, 0x04), (1, 0x0B), (1, 0x0A)
 RETAIN = {UB: (0, 0x0E), UB_SAT: (0, 0x0C), UH: (1, 0x0F), UH_SAT: (1, 0x0E)}
 
@@ -55,9 +55,9 @@ def check_closed_forms(hmx: Hmx) -> None:
                 hmx.set_acc(2 * t, c, lo)
                 hmx.set_acc(2 * t + 1, c, hi)
         for kind in (UB, UB_SAT, UH, UH_SAT):
-            hmx.op(*RETAIN[kind], O)
+            hmx.op(*RETAIN[kind], OUT)
             sat = kind in (UB_SAT, UH_SAT)
-            out16, out8 = hmx.get16(O, 1024), hmx.get(O, 2048)
+            out16, out8 = hmx.get16(OUT, 1024), hmx.get(OUT, 2048)
             for (t, c), (lo, hi) in sums.items():
                 s12 = 2048 | sigs[c] << 1 | lsbs[c]
                 if kind in (UH, UH_SAT):
@@ -79,24 +79,24 @@ def check_power_of_two_is_modular(hmx: Hmx) -> None:
         exp, b = rng.randrange(8, 20), rng.randrange(-(2**30), 2**30)
         hmx.set_bias(word0(exp))
         hmx.set_acc(1, 0, b)
-        hmx.op(*RETAIN[UH], O)
-        assert hmx.get16(O, 1)[0] == (b << exp >> 16) % 2**16
+        hmx.op(*RETAIN[UH], OUT)
+        assert hmx.get16(OUT, 1)[0] == (b << exp >> 16) % 2**16
 
 
 def check_range_limit(hmx: Hmx) -> None:
     """Outside, fraction and unit bit survive, anything above counts as 2 and the sign as -4. With
     a fraction in the scale that is not the value modulo 2^16."""
-    hmx.set_bias(word0(16, 341))
-    seen = 0
-    for b in (5 * 65536 + 1234, 40 * 65536 + 99, -7 * 65536 - 5, -65536 * 65536 // 4):
-        hmx.set_acc(1, 0, b)
-        hmx.op(*RETAIN[UH], O)
-        v = b % 2**17 + 2**17 if b >= 0 else b % 2**17 - 2**18
-        assert hmx.get16(O, 1)[0] == (v * 2**8 * (2048 + 682) >> 19) % 2**16
-        seen += hmx.get16(O, 1)[0] != (b * (2048 + 682) >> 11) % 2**16
-        hmx.op(*RETAIN[UH_SAT], O)
-        assert hmx.get16(O, 1)[0] == (65535 if b > 0 else 0)
-    assert seen == 4
+    for plain in (True, False):
+        hmx.mode(plain=plain)
+        hmx.set_bias(word0(16, 341))
+        for b in (5 * 65536 + 1234, 40 * 65536 + 99, -7 * 65536 - 5, -65536 * 65536 // 4):
+            hmx.set_acc(1, 0, b)
+            hmx.op(*RETAIN[UH], OUT)
+            v = b % 2**17 + 2**17 if b >= 0 else b % 2**17 - 2**18
+            assert hmx.get16(OUT, 1)[0] == (v * 2**8 * (2048 + 682) >> 19) % 2**16
+            assert hmx.get16(OUT, 1)[0] != (b * (2048 + 682) >> 11) % 2**16
+            hmx.op(*RETAIN[UH_SAT], OUT)
+            assert hmx.get16(OUT, 1)[0] == (65535 if b > 0 else 0)
 
 
 SHAPED = {  # for 5, 0 and -5: negated is one's complement, so -r less half a unit, floor -1
@@ -113,11 +113,12 @@ SHAPED = {  # for 5, 0 and -5: negated is one's complement, so -r less half a un
 
 def check_shapes(hmx: Hmx) -> None:
     for shape, expected in SHAPED.items():
+        hmx.mode(plain=shape % 2 == 0)
         hmx.set_bias(word0(20, ob=2048, shape=shape))
         for b, out in zip((5, 0, -5), expected, strict=True):
             hmx.set_acc(0, 0, b * 16)
-            hmx.op(*RETAIN[UB], O)
-            assert hmx.get(O, 1)[0] == 128 + out, (shape, b)
+            hmx.op(*RETAIN[UB], OUT)
+            assert hmx.get(OUT, 1)[0] == 128 + out, (shape, b)
 
 
 def check_retain_clear_and_flip(hmx: Hmx) -> None:
@@ -126,8 +127,8 @@ def check_retain_clear_and_flip(hmx: Hmx) -> None:
     hmx.set_acc(1, 0, 22, 1)
     results = []
     for op in (RETAIN[UH], UH, UH, UH):
-        hmx.op(*op, O)
-        results.append(hmx.get16(O, 1)[0])
+        hmx.op(*op, OUT)
+        results.append(hmx.get16(OUT, 1)[0])
     assert results == [11, 11, 22, 0]
     hmx.op(0, 0x14)
     hmx.set_acc(1, 0, 33)
@@ -151,7 +152,7 @@ def check_before_and_after(hmx: Hmx) -> None:
     for row in range(64):
         for c in range(32):
             hmx.set_acc(row, c, row + 3 * c & 255)
-    first, second, offset = O, O + 4096, 5 * 128
+    first, second, offset = OUT, OUT + 4096, 5 * 128
     hmx.put(first, [0xEE] * 2048)
     hmx.put(second, [0xEE] * 2048)
     hmx.op(0, 0x0E, first + offset, 0)  # after:retain
@@ -169,10 +170,10 @@ def check_rows_below(hmx: Hmx) -> None:
     hmx.set_bias(0x6000)
     for row in range(64):
         hmx.set_acc(row, 9, row)
-    hmx.op(0, 0x06, O + 3 * 128, 0x780 + 4096)
+    hmx.op(0, 0x06, OUT + 3 * 128, 0x780 + 4096)
     for row in range(64):
         at = row + 12
-        tile = O if at < 64 else O + 4096
+        tile = OUT if at < 64 else OUT + 4096
         assert hmx.get(tile + sm(at % 64, 9), 1)[0] == row
 
 
@@ -181,11 +182,11 @@ def check_half_tile(hmx: Hmx) -> None:
     hmx.set_bias(0x4000)
     for t in range(32):
         hmx.set_acc(2 * t + 1, 4, 1000 + t)
-    hmx.put(O, [0x77] * 2048)
-    hmx.op(*UH, O + 1024, 0)
-    out = hmx.get16(O, 1024)
+    hmx.put(OUT, [0x77] * 2048)
+    hmx.op(*UH, OUT + 1024, 0)
+    out = hmx.get16(OUT, 1024)
     assert [out[half(t + 16, 4)] for t in range(16)] == [1000 + t for t in range(16)]
-    assert hmx.get(O, 1024) == bytes([0x77] * 1024)
+    assert hmx.get(OUT, 1024) == bytes([0x77] * 1024)
 
 
 def check_offset_cancels(hmx: Hmx) -> None:
@@ -210,10 +211,10 @@ def check_offset_cancels(hmx: Hmx) -> None:
     assert hmx.count("hmx_tiles_i") == n
     bias = [-128 * sum(w[c]) for c in range(32)]
     hmx.set_bias(0x4000, bias)
-    hmx.op(1, 0x0F, O)
+    hmx.op(1, 0x0F, OUT)
     hmx.set_bias(0x0400, bias)
-    hmx.op(*UH, O + 2048)
-    low, high = hmx.get16(O, 1024), hmx.get16(O + 2048, 1024)
+    hmx.op(*UH, OUT + 2048)
+    low, high = hmx.get16(OUT, 1024), hmx.get16(OUT + 2048, 1024)
     for t in range(32):
         for c in range(32):
             exact = sum(x * y for x, y in zip(a[t], w[c], strict=True))
@@ -236,8 +237,8 @@ def check_wrap_in_parts(hmx: Hmx) -> None:
         hmx.c.test_mode(0, 0, plain, 0)
         hmx.set_bias(word0(16), [0, 2**31 - 1] + [0] * 30)
         hmx.c.test_set_int(0, 1, 1, 1 << 27, -1)
-        hmx.op(*UH_SAT, O)
-        assert hmx.get16(O, 3)[2] == 0  # -2, not wrapped to something large
+        hmx.op(*UH_SAT, OUT)
+        assert hmx.get16(OUT, 3)[2] == 0  # -2, not wrapped to something large
 
 
 def check_two_by_two(hmx: Hmx) -> None:
@@ -251,21 +252,21 @@ def check_two_by_two(hmx: Hmx) -> None:
     hmx.set_bias(0x4000, [17] * 32)
     total = ll + ((lh + hl + (hh << 8)) << 8) + (17 << 16) >> 16
     hmx.cvt(25, 0x3)
-    hmx.op(0, 0x18, O)
-    out = hmx.get16(O, 64)
+    hmx.op(0, 0x18, OUT)
+    out = hmx.get16(OUT, 64)
     assert out[half(0, 7)] == total
     assert out[half(0, 6)] == 0
     hmx.cvt(25, 0x3 | 2 << 9)
-    hmx.op(0, 0x18, O)
-    out = hmx.get16(O, 64)
+    hmx.op(0, 0x18, OUT)
+    out = hmx.get16(OUT, 64)
     assert (out[half(0, 6)], out[half(0, 7)]) == (total, 0)
-    hmx.put(O, [0xEE] * 2048)
-    hmx.op(1, 0x1F, O)
-    out = hmx.get16(O, 64)
+    hmx.put(OUT, [0xEE] * 2048)
+    hmx.op(1, 0x1F, OUT)
+    out = hmx.get16(OUT, 64)
     assert out[half(0, 3)] == total
     assert out[half(0, 16)] == 0xEEEE
-    hmx.op(1, 0x1F, O + 64)
-    assert hmx.get16(O, 64)[half(0, 19)] == total
+    hmx.op(1, 0x1F, OUT + 64)
+    assert hmx.get16(OUT, 64)[half(0, 19)] == total
     assert hmx.fault("hmx_operand") == 0
 
 
@@ -277,14 +278,14 @@ def check_ages(hmx: Hmx) -> None:
         for row in range(64):
             hmx.set_acc(row, 0, value + row)
         hmx.cvt(23, 1)
-    hmx.op(0, 0x18, O + 1024)
-    assert [hmx.get(O + sm(r, 0), 1)[0] for r in (0, 31, 32, 63)] == [52, 83, 30, 61]
-    hmx.op(0, 0x1B, O + 1024)
-    assert [hmx.get(O + sm(r, 0), 1)[0] for r in (0, 31, 32, 63)] == [42, 73, 20, 51]
+    hmx.op(0, 0x18, OUT + 1024)
+    assert [hmx.get(OUT + sm(r, 0), 1)[0] for r in (0, 31, 32, 63)] == [52, 83, 30, 61]
+    hmx.op(0, 0x1B, OUT + 1024)
+    assert [hmx.get(OUT + sm(r, 0), 1)[0] for r in (0, 31, 32, 63)] == [42, 73, 20, 51]
     # a result in the place of the output bias does not age: 30 + 30 units
     hmx.cvt(23, 1 | 2 | 1 << 2)
-    hmx.op(0, 0x18, O + 1024)
-    assert [hmx.get(O + sm(r, 0), 1)[0] for r in (0, 32)] == [52, 60]
+    hmx.op(0, 0x18, OUT + 1024)
+    assert [hmx.get(OUT + sm(r, 0), 1)[0] for r in (0, 32)] == [52, 60]
 
 
 def check_cvt(hmx: Hmx) -> None:
@@ -294,24 +295,24 @@ def check_cvt(hmx: Hmx) -> None:
     hmx.set_bias(word0(8), group=2)
     hmx.set_acc(1, 0, 70000)
     hmx.cvt(24, 1 | 2)
-    hmx.op(0, 0x18, O)
-    assert hmx.get16(O, 1) == [70000 % 65536]
+    hmx.op(0, 0x18, OUT)
+    assert hmx.get16(OUT, 1) == [70000 % 65536]
     hmx.cvt(24, 1)
-    hmx.op(0, 0x18, O)
-    assert hmx.get16(O, 1) == [65535]
+    hmx.op(0, 0x18, OUT)
+    assert hmx.get16(OUT, 1) == [65535]
     hmx.cvt(24, 1 | 2 << 12)
-    hmx.op(0, 0x18, O)
-    assert hmx.get16(O, 1) == [70000 >> 8]
+    hmx.op(0, 0x18, OUT)
+    assert hmx.get16(OUT, 1) == [70000 >> 8]
     # 3 * 2^-12 * 4095/2048 is 5.998 units of 2^-12, with the sticky half unit it is 6.998
     hmx.set_bias(word0(20, 1023, ob=10, lsb=1))
     hmx.set_acc(0, 0, 3)
     for op in ("legacy", "cvt"):
         if op == "cvt":
             hmx.cvt(23, 1 | 2)
-            hmx.op(0, 0x18, O)
+            hmx.op(0, 0x18, OUT)
         else:
-            hmx.op(*RETAIN[UB], O)
-        assert hmx.get(O, 1)[0] == (5 + 10 >> 4 if op == "legacy" else 6 + 10 >> 4)
+            hmx.op(*RETAIN[UB], OUT)
+        assert hmx.get(OUT, 1)[0] == (5 + 10 >> 4 if op == "legacy" else 6 + 10 >> 4)
     assert hmx.fault("hmx_operand") == 0
 
 

@@ -1,19 +1,9 @@
-// User DMA: one engine per hardware thread, which here is one per DSP thread. Words of a descriptor
-// are those of the hardware, except that `next` is 8 bytes on this 64-bit side.
-//
-//   word 1  [23:0] length (linear) or destination stride (types 9, 10); [25:24] 0 linear, 1 2D;
-//           26, 27 compressed; 28, 29 bypass; 30 order; 31 done
-//   word 2, 3  source, destination       word 4  [7:0] type
-//   type 0    word 5 [15:0] row bytes, [31:16] rows; word 6 [15:0] source, [31:16] destination
-//             stride, 0 = 65536; word 7 offsets
-//   type 9    word 5 [23:0] row bytes, [31:24] rows low; word 6 [7:0] rows high, [31:8] source
-//             stride; strides 0 = 2^24; word 7 [23:0] offset. v75 and later.
-//   type 10   the same, word 4 [15:8] and [23:16] bits 39:32 of source and destination. v81.
+// User DMA: one engine per hardware thread, which here is one per DSP thread.
 //
 // Immediate mode moves data in dmstart/dmlink. Lazy mode queues descriptors and runs one per poll of
 // the thread that queued them; a thread with nothing queued runs the next one of another thread,
 // because upstream may wait on a different thread than the one that pushed.
-#include "sim.h"
+#include "dma.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,24 +12,14 @@
 
 enum { IDLE = 0, RUN = 1, ERROR = 2 };
 
-struct transfer {
-    uint64_t src, dst;
-    uint32_t bytes, rows, src_stride, dst_stride;
-};
-
 struct sim_dma_pending {
     struct sim_dma_pending * next;
     struct sim_ctx *         engine;
     uint8_t *                desc;
     struct transfer          t;
     bool                     ok;
+    const void *             pc;  // who queued it
 };
-
-static uint32_t word(const uint8_t * desc, int i) {
-    uint32_t w;
-    memcpy(&w, desc + sizeof(void *) + 4 * (size_t) (i - 1), 4);
-    return w;
-}
 
 static uint8_t * next_of(const uint8_t * desc) {
     uint8_t * next;
@@ -47,108 +27,11 @@ static uint8_t * next_of(const uint8_t * desc) {
     return next;
 }
 
-// The SDK's own structs (hexagon_udma_descriptor_type*_t) hold pointers: 8 bytes each here, after a
-// hole that is 0, where other code has the source, which never is.
-static bool sdk_layout(const uint8_t * desc) {
-    return word(desc, 2) == 0;
-}
-
-static bool decode(const uint8_t * desc, struct transfer * t) {
-    const uint32_t common = word(desc, 1);
-    const bool     sdk    = sdk_layout(desc);
-    const int      shift  = sdk ? 3 : 0;  // hole, and two halves more
-    t->src = word(desc, sdk ? 3 : 2);
-    t->dst = word(desc, sdk ? 5 : 3);
-    if (common >> 26 & 3) {
-        return false;  // compressed
-    }
-    if ((common >> 24 & 3) == 0) {
-        *t = (struct transfer) { t->src, t->dst, common & 0xffffff, 1, 0, 0 };
-        return true;
-    }
-    if ((common >> 24 & 3) != 1) {
-        return false;
-    }
-    const uint32_t w4 = word(desc, 4 + shift), w5 = word(desc, 5 + shift);
-    const uint32_t w6 = word(desc, 6 + shift), w7 = word(desc, 7 + shift);
-    const uint32_t type = w4 & 0xff;
-    if (type == 0) {
-        t->bytes      = w5 & 0xffff;
-        t->rows       = w5 >> 16;
-        t->src_stride = w6 & 0xffff ? w6 & 0xffff : 65536;
-        t->dst_stride = w6 >> 16 ? w6 >> 16 : 65536;
-        return w7 == 0;
-    }
-    if ((type == 9 && sim_device.arch >= 75) || (type == 10 && sim_device.arch >= 81)) {
-        t->bytes      = w5 & 0xffffff;
-        t->rows       = w5 >> 24 | (w6 & 0xff) << 8;
-        t->src_stride = w6 >> 8 ? w6 >> 8 : 1u << 24;
-        t->dst_stride = common & 0xffffff ? common & 0xffffff : 1u << 24;
-        if (type == 10) {
-            t->src |= (uint64_t) (w4 >> 8 & 0xff) << 32;
-            t->dst |= (uint64_t) (w4 >> 16 & 0xff) << 32;
-        }
-        return (w7 & 0xffffff) == 0;
-    }
-    return false;
-}
-
-// Where a row really is: a DSP address may name the library's own data, which may lie above 4 GiB
-// here. NULL: nothing is mapped there.
-static uint8_t * row_at(struct sim_session * s, uint64_t at, uint32_t bytes) {
-    if (at >> 32) {
-        uint8_t * p = NULL;
-        if (s) {
-            pthread_mutex_lock(&s->lock);
-            for (int i = 0; i < SIM_MAX_MAPS && !p; i++) {
-                const struct sim_map * m = &s->maps[i];
-                if (m->refs && m->extended && at >= m->base && at - m->base + bytes <= m->size) {
-                    p = (uint8_t *) (uintptr_t) at;
-                }
-            }
-            pthread_mutex_unlock(&s->lock);
-        }
-        return p;
-    }
-    bool mapped = true;
-    for (uint64_t g = at / SIM_GRANULE; g <= (at + bytes - 1) / SIM_GRANULE && mapped; g++) {
-        mapped = g < (1ull << 32) / SIM_GRANULE && (sim_shadow[g] & MEM_KIND);
-    }
-    if (mapped) {
-        return (uint8_t *) (uintptr_t) at;
-    }
-    if (s && s->lib_hi) {
-        const uint64_t in_lib = (s->lib_lo & ~0xffffffffull) | at;
-        for (int i = 0; i < 2; i++) {
-            const uint64_t p = in_lib + ((uint64_t) i << 32);
-            if (p >= s->lib_lo && p + bytes <= s->lib_hi) {
-                return (uint8_t *) (uintptr_t) p;
-            }
-        }
-    }
-    return NULL;
-}
-
-static bool move(struct sim_session * s, const struct transfer * t, const void ** bad) {
-    for (uint32_t r = 0; r < t->rows && t->bytes; r++) {
-        const uint64_t from = t->src + (uint64_t) r * t->src_stride;
-        const uint64_t to   = t->dst + (uint64_t) r * t->dst_stride;
-        uint8_t *      src  = row_at(s, from, t->bytes);
-        uint8_t *      dst  = row_at(s, to, t->bytes);
-        if (!src || !dst) {
-            *bad = (const void *) (uintptr_t) (src ? to : from);
-            return false;
-        }
-        memmove(dst, src, t->bytes);
-    }
-    return true;
-}
-
 // Run one descriptor. A refused one is marked done as well, or the kernel would wait for ever.
 static void execute(struct sim_session * s, uint8_t * desc, const void * pc) {
     struct transfer t;
     const void *    bad = desc;
-    if (!((uintptr_t) desc & 7) && decode(desc, &t) && move(s, &t, &bad)) {
+    if (sim_dma_decode(desc, &t) && sim_dma_move(s, &t, &bad)) {
         sim_count_n(dma, 1);
         sim_count_n(dma_rows, t.rows);
         sim_count_n(dma_bytes, (uint64_t) t.rows * t.bytes);
@@ -178,9 +61,23 @@ static void mark(const struct sim_dma_pending * p, bool on) {
     }
 }
 
-static void remark(struct sim_session * s) {
+static bool near(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size) {
+    const uint64_t room = SIM_GRANULE;
+    return a < b + b_size + room && b < a + a_size + room;
+}
+
+// Take the marks of one away; others may share its granules.
+static void unmark(struct sim_session * s, const struct sim_dma_pending * gone) {
+    const struct transfer * g = &gone->t;
+    const uint64_t g_src = (uint64_t) g->rows * g->src_stride + g->bytes;
+    const uint64_t g_dst = (uint64_t) g->rows * g->dst_stride + g->bytes;
+    mark(gone, false);
     for (const struct sim_dma_pending * p = s->pending; p; p = p->next) {
-        mark(p, true);
+        const struct transfer * t = &p->t;
+        if (near(g->src, g_src, t->src, (uint64_t) t->rows * t->src_stride + t->bytes) ||
+            near(g->dst, g_dst, t->dst, (uint64_t) t->rows * t->dst_stride + t->bytes)) {
+            mark(p, true);
+        }
     }
 }
 
@@ -192,25 +89,22 @@ static struct sim_dma_pending * find(struct sim_session * s, const uint8_t * des
     return p;
 }
 
-static void enqueue(struct sim_session * s, struct sim_ctx * engine, uint8_t * desc) {
-    for (; desc && !find(s, desc); desc = next_of(desc)) {
+static void enqueue(struct sim_session * s, struct sim_ctx * engine, uint8_t * desc, const void * pc) {
+    for (; desc && !((uintptr_t) desc & 7) && !find(s, desc); desc = next_of(desc)) {
         struct sim_dma_pending * p = calloc(1, sizeof(*p));
         if (!p) {
             abort();
         }
         p->engine = engine;
         p->desc   = desc;
-        p->ok     = !((uintptr_t) desc & 7) && decode(desc, &p->t);
+        p->pc     = pc;
+        p->ok     = sim_dma_decode(desc, &p->t);
         struct sim_dma_pending ** end = &s->pending;
         while (*end) {
             end = &(*end)->next;
         }
         *end = p;
-        s->dma_queued++;
         mark(p, true);
-        if ((uintptr_t) desc & 7) {
-            break;
-        }
     }
 }
 
@@ -228,30 +122,29 @@ static bool run_one(struct sim_session * s, struct sim_ctx * engine, const void 
         return false;
     }
     *at = p->next;
-    s->dma_queued--;
-    mark(p, false);
-    remark(s);
+    unmark(s, p);
     execute(s, p->desc, pc);
     bool more = false;
     for (const struct sim_dma_pending * q = s->pending; q; q = q->next) {
         more |= q->engine == p->engine;
     }
     if (!more) {
-        enqueue(s, p->engine, next_of(p->desc));  // linked by hand meanwhile
+        enqueue(s, p->engine, next_of(p->desc), p->pc);  // linked by hand meanwhile
     }
     free(p);
     return true;
 }
 
-int sim_dma_left(struct sim_session * s, bool run) {
+void sim_dma_finish(struct sim_session * s) {
     pthread_mutex_lock(&s->dma_lock);
-    const int left = s->dma_queued;
-    while (run && s->pending) {
+    for (const struct sim_dma_pending * p = s->pending; p; p = p->next) {
+        sim_fault_in(s->op, SIM_FAULT_dma_left, (const void *) (uintptr_t) p->t.dst, p->t.bytes, p->pc);
+    }
+    while (s->pending) {
         s->pending->engine->dma.paused = false;
-        run_one(s, s->pending->engine, (const void *) 1);
+        run_one(s, s->pending->engine, s->pending->pc);
     }
     pthread_mutex_unlock(&s->dma_lock);
-    return left;
 }
 
 // Does an access touch a row of the transfer? A vector load may read lanes it has no use for, before
@@ -302,14 +195,19 @@ static uint32_t status(struct sim_ctx * me) {
     return p ? ((uint32_t) (uintptr_t) p->desc & ~15u) | RUN : me->dma.error ? ERROR : IDLE;
 }
 
+// 16-byte alignment can't be asked for: with pointers of 8 bytes upstream's descriptors are 40 apart.
 static void start(struct sim_ctx * me, struct sim_ctx * engine, uint8_t * desc, const void * pc) {
+    if ((uintptr_t) desc & 7) {
+        sim_fault(SIM_FAULT_dma_bad, desc, 0, pc);
+        return;
+    }
     if (lazy(me)) {
-        enqueue(me->session, engine, desc);
+        enqueue(me->session, engine, desc, pc);
         return;
     }
     for (int n = 0; desc && n < 1 << 20; n++) {
         execute(me->session, desc, pc);
-        desc = (uintptr_t) desc & 7 ? NULL : next_of(desc);
+        desc = next_of(desc);
     }
 }
 

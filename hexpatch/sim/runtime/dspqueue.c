@@ -378,44 +378,17 @@ SIM_API AEEResult DSP(import)(uint64_t queue_id, dspqueue_callback_t packet_call
     return *queue ? AEE_SUCCESS : AEE_ENOMEMORY;
 }
 
-SIM_API AEEResult DSP(close)(dspqueue_t queue) {
-    return close_end(queue);
-}
+// An end knows its side: the rest is the host's code under the DSP's names.
+#define SAME(name) \
+    extern SIM_API __typeof__(dspqueue_##name) DSP(name) __attribute__((alias("dspqueue_" #name)))
 
-SIM_API AEEResult DSP(write)(dspqueue_t queue, uint32_t flags, uint32_t num_buffers, struct dspqueue_buffer * buffers,
-                             uint32_t message_length, const uint8_t * message, uint32_t timeout_us) {
-    return write_packet(queue, flags, num_buffers, buffers, message_length, message, timeout_us);
-}
-
-SIM_API AEEResult DSP(write_noblock)(dspqueue_t queue, uint32_t flags, uint32_t num_buffers,
-                                     struct dspqueue_buffer * buffers, uint32_t message_length,
-                                     const uint8_t * message) {
-    return write_packet(queue, flags, num_buffers, buffers, message_length, message, 0);
-}
-
-SIM_API AEEResult DSP(read)(dspqueue_t queue, uint32_t * flags, uint32_t max_buffers, uint32_t * num_buffers,
-                            struct dspqueue_buffer * buffers, uint32_t max_message_length, uint32_t * message_length,
-                            uint8_t * message, uint32_t timeout_us) {
-    return read_packet(queue, true, flags, max_buffers, num_buffers, buffers, max_message_length, message_length,
-                       message, timeout_us);
-}
-
-SIM_API AEEResult DSP(read_noblock)(dspqueue_t queue, uint32_t * flags, uint32_t max_buffers, uint32_t * num_buffers,
-                                    struct dspqueue_buffer * buffers, uint32_t max_message_length,
-                                    uint32_t * message_length, uint8_t * message) {
-    return read_packet(queue, true, flags, max_buffers, num_buffers, buffers, max_message_length, message_length,
-                       message, 0);
-}
-
-SIM_API AEEResult DSP(peek)(dspqueue_t queue, uint32_t * flags, uint32_t * num_buffers, uint32_t * message_length,
-                            uint32_t timeout_us) {
-    return read_packet(queue, false, flags, 0, num_buffers, NULL, 0, message_length, NULL, timeout_us);
-}
-
-SIM_API AEEResult DSP(peek_noblock)(dspqueue_t queue, uint32_t * flags, uint32_t * num_buffers,
-                                    uint32_t * message_length) {
-    return read_packet(queue, false, flags, 0, num_buffers, NULL, 0, message_length, NULL, 0);
-}
+SAME(close);
+SAME(write);
+SAME(write_noblock);
+SAME(read);
+SAME(read_noblock);
+SAME(peek);
+SAME(peek_noblock);
 
 // Wakes a sleeping host early; this host doesn't need it.
 SIM_API AEEResult DSP(write_early_wakeup_noblock)(dspqueue_t queue, uint32_t wakeup_delay, uint32_t packet_flags) {

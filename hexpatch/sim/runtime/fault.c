@@ -111,40 +111,59 @@ SIM_API void sim_fault(enum sim_fault kind, const void * addr, size_t size, cons
     sim_fault_in(op, kind, addr, size, pc ? pc : __builtin_return_address(0));
 }
 
+static int by_place(const void * a, const void * b) {
+    const struct fault * x = a;
+    const struct fault * y = b;
+    const int where = strcmp(x->where, y->where);
+    return x->kind != y->kind ? (int) x->kind - (int) y->kind : where ? where : strcmp(x->op, y->op);
+}
+
 static int by_count(const void * a, const void * b) {
-    const struct fault * x = *(struct fault * const *) a;
-    const struct fault * y = *(struct fault * const *) b;
+    const struct fault * x = a;
+    const struct fault * y = b;
     if (x->kind != y->kind) {
         return (int) x->kind - (int) y->kind;
     }
-    return x->count < y->count ? 1 : x->count > y->count ? -1 : strcmp(x->where, y->where);
+    return x->count < y->count ? 1 : x->count > y->count ? -1 : by_place(a, b);
 }
 
-static struct fault ** sorted(size_t * n) {
-    *n = 0;
+// Copies of all faults, the frequent ones of a kind first. Sessions have their own copies of a
+// library: one place in the file is one entry.
+static struct fault * sorted(size_t * n) {
+    size_t all = 0;
     for (int i = 0; i < N_BUCKETS; i++) {
         for (const struct fault * f = buckets[i]; f; f = f->next) {
-            ++*n;
+            all++;
         }
     }
-    struct fault ** list = malloc((*n + 1) * sizeof(*list));
+    struct fault * list = malloc((all + 1) * sizeof(*list));
+    *n = 0;
+    if (!list) {
+        return NULL;
+    }
     size_t k = 0;
-    for (int i = 0; i < N_BUCKETS && list; i++) {
-        for (struct fault * f = buckets[i]; f; f = f->next) {
-            list[k++] = f;
+    for (int i = 0; i < N_BUCKETS; i++) {
+        for (const struct fault * f = buckets[i]; f && k < all; f = f->next) {
+            list[k++] = *f;
         }
     }
-    if (list) {
-        qsort(list, k, sizeof(*list), by_count);
+    qsort(list, k, sizeof(*list), by_place);
+    for (size_t i = 0; i < k; i++) {
+        if (*n && !by_place(&list[*n - 1], &list[i])) {
+            list[*n - 1].count += list[i].count;
+        } else {
+            list[(*n)++] = list[i];
+        }
     }
+    qsort(list, *n, sizeof(*list), by_count);
     return list;
 }
 
 void sim_faults_json(FILE * out) {
     size_t n;
-    struct fault ** list = sorted(&n);
+    struct fault * list = sorted(&n);
     for (size_t i = 0; i < n && list; i++) {
-        const struct fault * f = list[i];
+        const struct fault * f = &list[i];
         fprintf(out, "%s{\"kind\": \"%s\", \"op\": \"%s\", \"count\": %llu, \"where\": \"%s\", \"addr\": \"0x%zx\", \"size\": %zu}",
                 i ? ", " : "", names[f->kind], f->op, (unsigned long long) f->count, f->where, (size_t) f->addr,
                 f->size);
@@ -155,9 +174,9 @@ void sim_faults_json(FILE * out) {
 // For runs without a report file.
 void sim_faults_text(void) {
     size_t n;
-    struct fault ** list = sorted(&n);
+    struct fault * list = sorted(&n);
     for (size_t i = 0; i < n && list; i++) {
-        const struct fault * f = list[i];
+        const struct fault * f = &list[i];
         sim_log("%s: %s: %llu times at %s, first address %p", f->op, texts[f->kind], (unsigned long long) f->count,
                 f->where, f->addr);
     }

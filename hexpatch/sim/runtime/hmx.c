@@ -24,6 +24,14 @@ void hmx_read_switches(void) {
                                                                                            : HMX_ORDINARY;
 }
 
+const char * hmx_mode(void) {
+    static const char * const names[2][3] = {
+        { "fp=exact nan=xfp", "fp=exact nan=ieee", "fp=exact nan=nan0" },
+        { "fp=xfp nan=xfp", "fp=xfp nan=ieee", "fp=xfp nan=nan0" },
+    };
+    return names[hmx_sw.xfp][hmx_sw.policy];
+}
+
 static __thread struct hmx * mine;
 static pthread_key_t         at_exit;
 static pthread_once_t        once = PTHREAD_ONCE_INIT;

@@ -82,7 +82,8 @@ extern struct hmx_switches hmx_sw;
 
 // HEXPATCH_SIM_HMX_FP = exact (default) | xfp, HEXPATCH_SIM_HMX_NAN = xfp (default) | ieee | nan0;
 // the word nan0 in HEXPATCH_SIM_CHECKS selects nan0, too. Called at the first instruction.
-void hmx_read_switches(void);
+void         hmx_read_switches(void);
+const char * hmx_mode(void);  // "fp=exact nan=xfp": for reports
 
 struct hmx * hmx_self(void);  // this thread's unit
 bool         hmx_avx2(void);  // the machine has it and hmx_sw.portable is not set

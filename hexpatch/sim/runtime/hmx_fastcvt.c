@@ -122,19 +122,6 @@ INLINE v4d odd15(v4d v) {
 
 INLINE v4l magnitude(v4d v) { return (v4l) v & INT64_MAX; }
 
-// x + y, sticky in the last bit of the double. No bits left, *thin: the terms nearly cancel and the
-// unit's 26 fraction bits would show.
-INLINE v4d odd_sum(v4d x, v4d y, v4l * thin) {
-    const v4d r = x + y, t = r - x, err = (x - (r - t)) + (y - t);
-    v4l       bits  = (v4l) r;
-    const v4l even  = (v4l) ((bits & 1) == 0) & (v4l) (err != 0);
-    const v4l apart = ((v4l) err ^ bits) >> 63;  // -1: err points to 0
-    bits += even & (apart | 1);
-    const v4d tiny = (v4d) magnitude(r) * 0x1p8;
-    *thin |= (v4l) (tiny < (v4d) magnitude(x)) | (v4l) (tiny < (v4d) magnitude(y));
-    return (v4d) bits;
-}
-
 // Nearest even fp16, exponent 31 ordinary, as 20 bits.
 INLINE v4u half(v4d r) {
     const v4l ab     = magnitude(r), sign = (v4l) r >> 63 & 0x8000;
@@ -146,7 +133,9 @@ INLINE v4u half(v4d r) {
     return __builtin_convertvector(((((number & ~is_sub) | (small & is_sub)) | sign) & some) << 4, v4u);
 }
 
-INLINE bool convert_hf_of(const struct hmx * h, struct hmx_age * a, int group, struct hmx_fcvt how) {
+// 15 bits times 11 plus 11 bits. The unit shifts the smaller term to the larger one's 26 fraction
+// bits: up to 4 places nothing is lost, beyond that the terms cannot cancel and rounding hides it.
+INLINE bool convert_hf_of(const struct hmx * h, struct hmx_age * a, int group) {
     const uint32_t * bias = h->bias[group];
     for (int c = 0; c < HMX_COLS; c += 4) {
         v4d scale, ob;
@@ -155,21 +144,14 @@ INLINE bool convert_hf_of(const struct hmx * h, struct hmx_age * a, int group, s
             ob[i]    = hmx_value((uint16_t) (bias[c + i] >> 16), false);
         }
         for (int r = 0; r < HMX_ROWS / 2; r++) {
-            const v4d v    = *(const v4d *) &h->fp.d[h->fset][r][c];
-            v4l       thin = { 0 };
-            *(v4u *) &a->f[r][c] = half(odd_sum(odd15(v) * scale, ob, &thin));
-            for (int i = 0; i < 4; i++) {
-                if (thin[i]) {
-                    a->f[r][c + i] = hmx_fp_convert(hmx_xfp_from(v[i]), bias[c + i], how);
-                }
-            }
+            const v4d v = *(const v4d *) &h->fp.d[h->fset][r][c];
+            *(v4u *) &a->f[r][c] = half(odd15(v) * scale + ob);
         }
     }
     return true;
 }
 
-BOTH(bool, convert_hf, (const struct hmx * h, struct hmx_age * a, int group, struct hmx_fcvt how),
-     (h, a, group, how))
+BOTH(bool, convert_hf, (const struct hmx * h, struct hmx_age * a, int group), (h, a, group))
 
 static bool normal_or_zero(uint32_t v) { return (v & 0x7C00) || !(v & 0x7FFF); }
 
@@ -184,7 +166,7 @@ bool hmx_convert_hf_fast(const struct hmx * h, struct hmx_age * a, int group, st
             return false;
         }
     }
-    return convert_hf(h, a, group, how);
+    return convert_hf(h, a, group);
 }
 
 // -- stores -------------------------------------------------------------------------------------

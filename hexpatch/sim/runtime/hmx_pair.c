@@ -124,8 +124,12 @@ static enum hmx_bad decode_act(struct hmx_pair * p, uint32_t rs, uint32_t rt, bo
     if ((rt >> 31) || rs + rt < rs || !sim_in_vtcm(p->act, (size_t) p->dy + HMX_TILE)) {
         return HMX_BAD_ACT;
     }
-    // first channel after the last one, one tile: group convolution, which is not modelled
-    if (start > stop && p->blocks == 1) {
+    // first channel after the last one in one tile: group convolution, which is not modelled, or
+    // with :deep no channels at all. Weights below a byte always take the whole tile.
+    if (p->wtype >= HMX_W_N && p->wtype <= HMX_W_SBIT) {
+        p->c0 = 0;
+        p->c1 = HMX_COLS;
+    } else if (start > stop && p->blocks == 1) {
         return HMX_BAD_OP;
     }
     return HMX_OK;
@@ -168,11 +172,6 @@ enum hmx_bad hmx_decode(struct hmx_pair * p, uint32_t aop, uint32_t ars, uint32_
     const enum hmx_bad bad = decode_act(p, ars, art, odd_bits);
     if (bad != HMX_OK) {
         return bad;
-    }
-    // weights below a nibble always take the whole tile
-    if (p->wtype >= HMX_W_N && p->wtype <= HMX_W_SBIT) {
-        p->c0 = 0;
-        p->c1 = HMX_COLS;
     }
     return decode_wgt(p, wrs, wrt, odd_bits);
 }

@@ -14,7 +14,7 @@ static size_t allowed(size_t asked) {
 SIM_API void sim_hmx_push(bool job) {
     struct sim_session * s = sim_me()->session;
     if (s) {
-        s->hmx_fifo[s->hmx_in++ % SIM_HMX_FIFO] = job;
+        s->hmx_fifo[s->hmx_in++ % SIM_HMX_FIFO] = job ? __builtin_return_address(0) : NULL;
         if (s->hmx_in - s->hmx_out > SIM_HMX_FIFO) {
             s->hmx_out++;
         }
@@ -30,8 +30,9 @@ SIM_API void sim_hmx_pop(void) {
 
 static void check_hmx(struct sim_session * s) {
     for (unsigned i = s->hmx_out; i != s->hmx_in; i++) {
-        if (s->hmx_fifo[i % SIM_HMX_FIFO]) {
-            sim_fault_in(s->op, SIM_FAULT_hmx_left, NULL, 0, NULL);
+        const void * pc = s->hmx_fifo[i % SIM_HMX_FIFO];
+        if (pc) {
+            sim_fault_in(s->op, SIM_FAULT_hmx_left, NULL, 0, pc);
         }
     }
     s->hmx_out = s->hmx_in;
@@ -82,10 +83,7 @@ SIM_API void sim_op_end(int status) {
     if (sim_checked(SIM_FAULT_stack)) {
         sim_each_thread(s, check_stack, s);
     }
-    const int left = sim_dma_left(s, true);
-    for (int i = 0; i < left; i++) {
-        sim_fault_in(s->op, SIM_FAULT_dma_left, NULL, 0, NULL);
-    }
+    sim_dma_finish(s);
     uint64_t n[SIM_N_COUNTERS], faults[SIM_N_FAULTS];
     sim_session_counts(s, n);
     for (int i = 0; i < SIM_N_COUNTERS; i++) {

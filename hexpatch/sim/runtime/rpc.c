@@ -240,7 +240,11 @@ static void forget(struct sim_handle * h) {
     if (last) {
         h->session->reserved = false;
     }
-    h->session->lib_lo = h->session->lib_hi = 0;
+    struct sim_session * s = h->session;
+    if (s->lib_hi && s->lib_hi <= SIM_LOW_BEGIN) {
+        sim_shadow_set(s->lib_lo, s->lib_hi - s->lib_lo, MEM_NONE);
+    }
+    s->lib_lo = s->lib_hi = 0;
     dlclose(h->dl);
     pthread_mutex_unlock(&lock);
     free(h);
@@ -284,6 +288,9 @@ SIM_API int remote_handle64_open(const char * name, remote_handle64 * ph) {
         struct span span = { map->l_name, 0, 0 };
         dl_iterate_phdr(find_span, &span);
         s->lib_lo = span.lo, s->lib_hi = span.hi;
+        if (span.hi <= SIM_LOW_BEGIN) {
+            sim_shadow_set(span.lo, span.hi - span.lo, MEM_LIB);
+        }
     }
     h->next = handles;
     handles = h;

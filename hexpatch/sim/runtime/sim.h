@@ -20,7 +20,7 @@
 
 // -- low memory (mem.c) -------------------------------------------------------------------------
 
-enum mem_kind { MEM_NONE, MEM_VTCM, MEM_DDR, MEM_HEAP, MEM_STACK };
+enum mem_kind { MEM_NONE, MEM_VTCM, MEM_DDR, MEM_HEAP, MEM_STACK, MEM_LIB };
 
 #define MEM_KIND    0x07
 #define MEM_DMA_DST 0x10  // a transfer that was not waited for writes here
@@ -91,12 +91,11 @@ struct sim_session {
     uint64_t     op_base[SIM_N_COUNTERS];
     uint64_t     n_faults[SIM_N_FAULTS], fault_base[SIM_N_FAULTS];
     uint64_t     dead[SIM_N_COUNTERS];  // counts of threads that are gone
-    bool         hmx_fifo[SIM_HMX_FIFO];  // job or signal, of what was pushed and not popped
+    const void * hmx_fifo[SIM_HMX_FIFO];  // who pushed a job that was not popped; NULL: a signal
     unsigned     hmx_in, hmx_out;
 
     // DMA that was not waited for.
     pthread_mutex_t dma_lock;
-    int             dma_queued;
     struct sim_dma_pending * pending;
 };
 
@@ -168,8 +167,8 @@ const char * sim_intern(const char * s);
 
 // -- DMA (dma.c) ------------------------------------------------------------------------------
 
-// Descriptors queued and not run by the session's engines; run: run them now.
-int  sim_dma_left(struct sim_session * s, bool run);
+// The end of an op: what is queued and was not waited for is a fault, and is run now.
+void sim_dma_finish(struct sim_session * s);
 bool sim_dma_conflict(uintptr_t at, size_t size, bool store);
 
 // -- others --------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@
 
 SIM_API __thread struct sim_thread sim_self;
 
-static __thread struct sim_ctx * me;
+static __thread struct sim_ctx * me __attribute__((tls_model("initial-exec")));
 
 static struct sim_ctx * all;  // newest first
 static unsigned         next_id = 1;

@@ -31,9 +31,18 @@ HVX_FLOAT_LANES(hvx_w2, hvx_f2)
 HVX_FN hvx_w2 hvx_widen_h(HVX_Vector v) { return HVX_CONV(hvx_w2, (hvx_h) v); }
 HVX_FN HVX_Vector hvx_narrow_w2(hvx_w2 v) { return (HVX_Vector) HVX_CONV(hvx_h, v); }
 
-// A vector of halves as singles and back: the exact values, then nearest even.
+// A vector of halves as singles (exact) and back (nearest even).
+#if defined(__F16C__) || defined(__aarch64__)
+typedef __fp16 hvx_hf __attribute__((vector_size(128)));
+HVX_FN hvx_f2 hvx_hf_values(HVX_Vector v) { return HVX_CONV(hvx_f2, (hvx_hf) v); }
+HVX_FN HVX_Vector hvx_hf_round(hvx_f2 f) {
+    const hvx_h h = (hvx_h) HVX_CONV(hvx_hf, f), nan = (h & 0x7fff) > (short) 0x7c00;
+    return (HVX_Vector) HVX_SEL(hvx_h, nan, HVX_SPLAT(hvx_h, 0x7fff), h);
+}
+#else
 HVX_FN hvx_f2 hvx_hf_values(HVX_Vector v) { return hvx_from_hf_hvx_f2(hvx_widen_h(v)); }
 HVX_FN HVX_Vector hvx_hf_round(hvx_f2 f) { return hvx_narrow_w2(hvx_to_hf_hvx_f2(f)); }
+#endif
 // The even and the odd halves as singles, and two vectors of singles as even and odd halves.
 HVX_FN hvx_f hvx_hf_even(HVX_Vector v) { return hvx_from_hf_hvx_f((hvx_w) v); }
 HVX_FN hvx_f hvx_hf_odd(HVX_Vector v) { return hvx_from_hf_hvx_f((hvx_w) v >> 16); }

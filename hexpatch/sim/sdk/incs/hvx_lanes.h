@@ -20,13 +20,15 @@
 // is a vxor and counts as alu. A pair counts once though it takes two units.
 #define HVX_FN static inline __attribute__((always_inline, unused))
 
+// Eight lanes of an expensive operation: one copy a file, arguments and result in registers.
+#define HVX_CORE static __attribute__((noinline, unused, const, no_sanitize("kernel-address")))
+
 // Not inlined, and never instrumented: what they touch in memory is no scalar access of the kernel.
 #define HVX_OUT static __attribute__((noinline, unused, no_sanitize("kernel-address")))
 
 #define HVX_LANES(name, type)                                                               \
     typedef type hvx_##name __attribute__((vector_size(128), aligned(128), may_alias));     \
-    typedef type hvx_##name##2 __attribute__((vector_size(256), aligned(128), may_alias));  \
-    typedef type hvx_##name##4 __attribute__((vector_size(512), aligned(128), may_alias));
+    typedef type hvx_##name##2 __attribute__((vector_size(256), aligned(128), may_alias));
 HVX_LANES(b, int8_t)
 HVX_LANES(ub, uint8_t)
 HVX_LANES(h, int16_t)
@@ -63,6 +65,22 @@ HVX_FN HVX_VectorPair hvx_pair(HVX_Vector lo, HVX_Vector hi) {
 }
 HVX_FN HVX_Vector hvx_lo(HVX_VectorPair w) { return __builtin_shufflevector(w, w, HVX_I32(HVX_SAME, 0)); }
 HVX_FN HVX_Vector hvx_hi(HVX_VectorPair w) { return __builtin_shufflevector(w, w, HVX_I32(HVX_SAME, 32)); }
+
+// A vector as four of the host's: eight words each.
+typedef int32_t hvx_w8 __attribute__((vector_size(32), may_alias));
+HVX_FN hvx_w8 hvx_q0(HVX_Vector v) { return __builtin_shufflevector(v, v, HVX_I8(HVX_SAME, 0)); }
+HVX_FN hvx_w8 hvx_q1(HVX_Vector v) { return __builtin_shufflevector(v, v, HVX_I8(HVX_SAME, 8)); }
+HVX_FN hvx_w8 hvx_q2(HVX_Vector v) { return __builtin_shufflevector(v, v, HVX_I8(HVX_SAME, 16)); }
+HVX_FN hvx_w8 hvx_q3(HVX_Vector v) { return __builtin_shufflevector(v, v, HVX_I8(HVX_SAME, 24)); }
+HVX_FN HVX_Vector hvx_join(hvx_w8 a, hvx_w8 b, hvx_w8 c, hvx_w8 d) {
+    typedef int32_t w16 __attribute__((vector_size(64)));
+    const w16 ab = __builtin_shufflevector(a, b, HVX_I16(HVX_SAME, 0));
+    const w16 cd = __builtin_shufflevector(c, d, HVX_I16(HVX_SAME, 0));
+    return __builtin_shufflevector(ab, cd, HVX_I32(HVX_SAME, 0));
+}
+#define HVX_BY8(fn, u, v)                                                    \
+    hvx_join(fn(hvx_q0(u), hvx_q0(v)), fn(hvx_q1(u), hvx_q1(v)),             \
+             fn(hvx_q2(u), hvx_q2(v)), fn(hvx_q3(u), hvx_q3(v)))
 
 HVX_FN HVX_VectorPred hvx_pred(hvx_b mask) {
     HVX_VectorPred q;

@@ -4,21 +4,23 @@
 
 #include "hvx_lanes.h"
 
-// Entry (index mod 16) of a 16-byte table for each byte.
-HVX_FN hvx_ub hvx_lut16(const hvx_ub table /* 16 bytes, repeated */, hvx_ub index) {
+// Entry (index mod 16) of a 16-byte table (repeated in every 16 bytes) for each byte.
 #ifdef __AVX2__
+HVX_FN hvx_w8 hvx_lut16_8(hvx_w8 table, hvx_w8 index) {
     typedef char v32 __attribute__((vector_size(32)));
-    union { hvx_ub v; v32 q[4]; } t, n;
-    t.v = table;
-    n.v = index & 15;
-    for (int i = 0; i < 4; i++) n.q[i] = (v32) __builtin_ia32_pshufb256(t.q[i], n.q[i]);
-    return n.v;
+    return (hvx_w8) __builtin_ia32_pshufb256((v32) table, (v32) index);
+}
+HVX_FN hvx_ub hvx_lut16(hvx_ub table, hvx_ub index) {
+    const HVX_Vector t = (HVX_Vector) table, n = (HVX_Vector) (index & 15);
+    return (hvx_ub) HVX_BY8(hvx_lut16_8, t, n);
+}
 #else
-    hvx_ub out;
+HVX_OUT hvx_ub hvx_lut16(hvx_ub table, hvx_ub index) {
+    hvx_ub out = {0};
     for (int i = 0; i < 128; i++) out[i] = table[index[i] & 15];
     return out;
-#endif
 }
+#endif
 // Which 16 bytes of v, 16 * part on, every `step` bytes, repeated eight times.
 #define HVX_REP(i) ((i) & 15)
 HVX_FN hvx_ub hvx_table16(hvx_ub v) { return __builtin_shufflevector(v, v, HVX_I128(HVX_REP, 0)); }

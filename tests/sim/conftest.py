@@ -1,0 +1,42 @@
+"""What the simulator's tests share: written SDK roots, one per compiler and flavour and session."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hexpatch.errors import HexpatchError
+from hexpatch.sim import root
+
+HERE = Path(__file__).parent
+CLANGS = [
+    name
+    for name in (*(f"clang-{n}" for n in range(root.NEWEST, root.OLDEST - 1, -1)), "clang")
+    if shutil.which(name)
+]
+needs_clang = pytest.mark.skipif(not CLANGS, reason=f"no clang >= {root.OLDEST}")
+
+Toolchain = Callable[..., root.Root]
+
+
+@pytest.fixture
+def toolchain(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Toolchain:
+    """Makes a root; its runtime is the small one of toolchain/, not the simulator's."""
+    shared = tmp_path_factory.getbasetemp().parent / "hexsim"
+    monkeypatch.setattr(root, "RUNTIME", HERE / "toolchain")
+    monkeypatch.setenv("CCACHE_DIR", str(shared / "ccache"))
+
+    def make(*, checked: bool = False, clang: str | None = None) -> root.Root:
+        try:
+            return root.materialise(shared / "roots", checked=checked, clang=clang)
+        except HexpatchError as bad:
+            if CLANGS:
+                raise
+            pytest.skip(bad.message)
+
+    return make
