@@ -6,6 +6,8 @@ Modifiers stand sorted in the keys, so their order in a text does not matter.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 _RANGES = ("", "above", "single", "dilate", "deep")
 _ACTIVATIONS = {
     "ub": (0xEC, 0xEE, 0xF0, 0xE8, 0xE0),
@@ -29,7 +31,7 @@ _WEIGHTS = {
 
 
 def _loads(
-    table: dict[str, tuple[int, ...]], ranges: tuple[str, ...]
+    table: Mapping[str, tuple[int, ...]], ranges: tuple[str, ...]
 ) -> dict[tuple[str, str], int]:
     """(type, modifiers) -> op8."""
     made = {}

@@ -55,13 +55,16 @@ RULES = (
     ("nop", "(void) 0"),
 )
 
-# Counted where they are entered, external or inline: function -> C, {0} = its first parameter.
+# Put at the beginning of these functions in the checked flavour, external or inline: {0} = the
+# first parameter.
 HOOKS = {
     "work_queue_run_async": "COUNT(dispatches); COUNT(jobs, {3}); COUNT(barriers);",
     "worker_pool_run_jobs": "COUNT(dispatches); COUNT(jobs, {2}); COUNT(barriers);",
     # 1..3 are the queue's own signals, not work
-    "hmx_queue_push": "if ((uintptr_t) {1}.func > 3) COUNT(hmx_jobs);",
+    "hmx_queue_push": "const _Bool sim_job = (uintptr_t) {1}.func > 3; "
+    "COUNT(hmx_jobs, sim_job); sim_hmx_push(sim_job);",
     "hmx_queue_pop": "COUNT(barriers);",
+    "hmx_queue_pop_one": "sim_hmx_pop();",
 }
 
 _VALUE = r"(%\d+|#%\d+|#-?(?:0x[0-9a-f]+|\d+)|r\d+)"
@@ -341,7 +344,7 @@ def rewrite(text: str, *, count: bool) -> str:
 _DEFINITION = re.compile(rf"\b({'|'.join(HOOKS)})\s*\(([^(){{}};]*)\)\s*\{{")
 
 
-def hook(text: str, *, count: bool) -> str:
+def hook(text: str) -> str:
     """Put HOOKS into the functions that they name."""
 
     def one(found: re.Match[str]) -> str:
@@ -352,7 +355,7 @@ def hook(text: str, *, count: bool) -> str:
             raise AsmError(
                 f"{found[1]} has {len(names)} parameters, HOOKS in {HERE} expects more"
             ) from None
-        return f"{found[0]} {_counted(added, count)}"
+        return f"{found[0]} {_counted(added, True)}"
 
     return _DEFINITION.sub(one, text)
 

@@ -272,7 +272,8 @@ def compile_one(known: Settings, job: Job, source: str, language: str, output: s
     # Hexagon's C library says 0 for NULL, and upstream gives NULL to integers
     text = text.replace("((void*)0)", "0L").replace("((void *)0)", "0L")
     text = asmrules.rewrite(text, count=known.checked)
-    text = asmrules.hook(text, count=known.checked)
+    if known.checked:
+        text = asmrules.hook(text)
     flags = [f for f in job.flags if f[:2] in ("-W", "-f", "-m", "-s", "-p") and f[:3] != "-Wp"]
     flags += [*QUIET, *EXPANDED, *LOUD, *known.cpu, *known.half]
     # -O0 would keep every vector in memory
@@ -333,7 +334,7 @@ def _object_command(known: Settings, argv: list[str]) -> int:
             given = arg
         elif arg == "-x":
             next(rest)
-        elif arg not in (OBJECT, "-c", "-S"):
+        elif arg not in (OBJECT, "-c", "-S") and "diagnostics" not in arg:  # ccache asks for colour
             flags.append(arg)
     text = Path(given).read_text(encoding="utf-8", errors="surrogateescape")
     return _object(known, text, flags, "-S" if "-S" in argv else "-c", output)

@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
+from toolchain_lab import CLANGS, RUNTIME, Toolchain
 
 from hexpatch.errors import HexpatchError
 from hexpatch.sim import root
-
-HERE = Path(__file__).parent
-CLANGS = [
-    name
-    for name in (*(f"clang-{n}" for n in range(root.NEWEST, root.OLDEST - 1, -1)), "clang")
-    if shutil.which(name)
-]
-needs_clang = pytest.mark.skipif(not CLANGS, reason=f"no clang >= {root.OLDEST}")
-
-Toolchain = Callable[..., root.Root]
 
 
 @pytest.fixture
@@ -28,7 +15,7 @@ def toolchain(
 ) -> Toolchain:
     """Makes a root; its runtime is the small one of toolchain/, not the simulator's."""
     shared = tmp_path_factory.getbasetemp().parent / "hexsim"
-    monkeypatch.setattr(root, "RUNTIME", HERE / "toolchain")
+    monkeypatch.setattr(root, "RUNTIME", RUNTIME)
     monkeypatch.setenv("CCACHE_DIR", str(shared / "ccache"))
 
     def make(*, checked: bool = False, clang: str | None = None) -> root.Root:

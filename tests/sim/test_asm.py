@@ -380,11 +380,15 @@ def test_hooks_go_into_definitions_only() -> None:
 bool work_queue_run_async(work_queue_t q, func_t func, void * data, unsigned int count) {
     return work_queue_run_async(q, func, data, count - 1); }
 static inline bool hmx_queue_push(hmx_queue_t q, struct hmx_queue_desc d) { return true; }
+static struct hmx_queue_desc hmx_queue_pop_one(hmx_queue_t q)
+{ return q->d; }
 """
-    made = asmrules.hook(text, count=True)
+    made = asmrules.hook(text)
     assert made.count("SIM_dispatches") == 1
     assert "n[SIM_jobs] += count)" in made
-    assert "if ((uintptr_t) d.func > 3) (void) (sim_self.n[SIM_hmx_jobs] += 1);" in made
+    assert "const _Bool sim_job = (uintptr_t) d.func > 3;" in made
+    assert "n[SIM_hmx_jobs] += sim_job); sim_hmx_push(sim_job);" in made
+    assert made.count("sim_hmx_pop()") == 1
     assert made.count("\n") == text.count("\n")
     with pytest.raises(AsmError, match="has 1 parameters"):
-        asmrules.hook("int work_queue_run_async(int x) { }", count=True)
+        asmrules.hook("int work_queue_run_async(int x) { }")

@@ -255,3 +255,17 @@ def test_switches(
     hmx.c.hmx_mode.restype = ctypes.c_char_p
     names = ("xfp", "ieee", "nan0")
     assert hmx.c.hmx_mode().decode() == f"fp={'xfp' if xfp else 'exact'} nan={names[policy]}"
+
+
+def test_the_dma_check_hears_of_operands_and_results(hmx: Hmx) -> None:
+    touched = (ctypes.c_uint64 * 2).in_dll(hmx.c, "test_touched")
+    before = list(touched)
+    hmx.load("ub:deep", 0, 4095, "b", 8192, 4095)
+    hmx.op(0, 0x04, 16384)
+    assert list(touched) == before, "the check is off"
+    hmx.checks("dma_order")
+    hmx.load("ub:deep", 0, 4095, "b", 8192, 4095)  # 2 tiles; Rt covers more weights than they use
+    assert [a - b for a, b in zip(touched, before, strict=True)] == [4096 + 2048, 0]
+    hmx.bias(12288)
+    hmx.op(0, 0x04, 16384)
+    assert [a - b for a, b in zip(touched, before, strict=True)] == [4096 + 2048 + 256, 2048]

@@ -102,15 +102,15 @@ SIM_API void sim_vst(const void * p) {
     vector(aligned(p, pc), 128, true, pc);
 }
 
-SIM_API void sim_touch_read(const void * p, size_t size) {
+SIM_API void sim_touch_read(const void * p, size_t size, const void * pc) {
     if (size && sim_kind((uintptr_t) p) == MEM_VTCM) {
-        vector((uintptr_t) p, size, false, __builtin_return_address(0));
+        vector((uintptr_t) p, size, false, pc);
     }
 }
 
-SIM_API void sim_touch_write(const void * p, size_t size) {
+SIM_API void sim_touch_write(const void * p, size_t size, const void * pc) {
     if (size && sim_kind((uintptr_t) p) == MEM_VTCM) {
-        vector((uintptr_t) p, size, true, __builtin_return_address(0));
+        vector((uintptr_t) p, size, true, pc);
     }
 }
 

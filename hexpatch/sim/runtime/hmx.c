@@ -75,6 +75,28 @@ static bool ready(const void * pc) {
     return sim_device.hmx;
 }
 
+// Operands that a DMA still writes, or a result that one still reads: looked for by 128-byte lines.
+static void touch(const void * at, size_t size, bool store, const void * pc) {
+    if (!sim_checked(SIM_FAULT_dma_order)) {
+        return;
+    }
+    for (const uint8_t * p = at; size > 0; p += 128, size -= size < 128 ? size : 128) {
+        const size_t n = size < 128 ? size : 128;
+        if (store) {
+            sim_touch_write(p, n, pc);
+        } else {
+            sim_touch_read(p, n, pc);
+        }
+    }
+}
+
+// Weights a pair can use: its tiles' worth, whatever more Rt covers.
+static size_t weight_bytes(const struct hmx_pair * p) {
+    const size_t tile = p->wtype == HMX_W_HF ? HMX_TILE : HMX_TILE / 2;
+    const size_t most = (size_t) p->blocks * tile * (p->wmod == HMX_W_DEEP ? 2 : 1);
+    return p->wbytes < most ? p->wbytes : most;
+}
+
 // -- multiply -----------------------------------------------------------------------------------
 
 void sim_hmx_load(uint32_t aop, uint32_t ars, uint32_t art, uint32_t wop, uint32_t wrs, uint32_t wrt) {
@@ -93,6 +115,8 @@ void sim_hmx_load(uint32_t aop, uint32_t ars, uint32_t art, uint32_t wop, uint32
     if (odd_bits) {  // the unit looks past them
         fault(SIM_FAULT_hmx_operand, ars, (size_t) art + 1, HERE);
     }
+    touch(p.act, (size_t) p.dy + HMX_TILE, false, HERE);
+    touch(p.wgt, weight_bytes(&p), false, HERE);
     const bool fp = hmx_is_float(&p);
     if (fp && !sim_device.hmx_fp16) {
         return;  // no multipliers: the accumulators stay as they are, which is zero
@@ -134,6 +158,7 @@ void sim_hmx_bias(uint32_t op8, uint32_t rs) {
     const bool       two = op8 == 0xFE;
     const uint32_t * at  = bias_memory(rs, two ? 256 : 128, HERE);
     if (at) {
+        touch(at, two ? 256 : 128, false, HERE);
         uint32_t * bias = hmx_self()->bias[group_of(rs)];
         memcpy(bias, at, two ? 256 : 128);
         if (!two && !HMX_MXMEM_KEEPS_WORD1) {
@@ -154,6 +179,7 @@ static void store_bias(uint32_t rs, uint32_t size, const void * pc) {
 
 static void store(struct hmx * h, uint32_t rs, uint32_t rt, enum hmx_kind kind,
                   struct hmx_store how, const void * pc) {
+    touch((const void *) (uintptr_t) (rs & ~2047u), HMX_TILE, true, pc);
     const bool written = hmx_store(h, rs, rt, how);
     if (!written || hmx_store_odd_bits(rs, rt, kind, how)) {
         fault(SIM_FAULT_hmx_operand, rs, HMX_TILE, pc);

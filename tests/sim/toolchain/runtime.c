@@ -41,12 +41,12 @@ void sim_op_begin(const char * name, void * octx) {
     note(name, 0, 0, 0);
     note(" %lx\n", (unsigned long) octx, 0, 0);
 }
+void sim_hmx_push(bool job) { note("push %lu\n", job, 0, 0); }
+void sim_hmx_pop(void) { note("pop\n", 0, 0, 0); }
 void sim_op_end(int status) { note("end %lu\n", status, 0, 0); }
 
-void sim_vld(uintptr_t at);
-void sim_vst(uintptr_t at);
-void sim_vld(uintptr_t at) { note("vld %lu\n", at % 4096, 0, 0); }
-void sim_vst(uintptr_t at) { note("vst %lu\n", at % 4096, 0, 0); }
+void sim_vld(const void * p) { note("vld %lu\n", (uintptr_t) p % 4096, 0, 0); }
+void sim_vst(const void * p) { note("vst %lu\n", (uintptr_t) p % 4096, 0, 0); }
 
 #define CALLBACK(n)                                                                                   \
     void __asan_load##n##_noabort(uintptr_t at);                                                      \

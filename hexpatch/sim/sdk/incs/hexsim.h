@@ -164,10 +164,11 @@ SIM_API bool sim_hmx_locked(void);
 //
 // A load or store through an HVX_Vector: counted; a misaligned address is a fault. For accesses
 // the compiler's callbacks don't see, the other two: bounds and pending DMA only, nothing counted.
+// pc: where in the kernel.
 SIM_API void sim_vld(const void * p);
 SIM_API void sim_vst(const void * p);
-SIM_API void sim_touch_read(const void * p, size_t size);
-SIM_API void sim_touch_write(const void * p, size_t size);
+SIM_API void sim_touch_read(const void * p, size_t size, const void * pc);
+SIM_API void sim_touch_write(const void * p, size_t size, const void * pc);
 
 // -- op boundaries (the linker wraps every op_* function of the DSP library) --------------------
 
