@@ -73,6 +73,7 @@ LOUD = (
 BROUGHT = ("hexsim.h", "stdio.h", "stdlib.h", "malloc.h")
 CODE = (
     "-g1",
+    "-funsigned-char",  # as on Hexagon
     "-ferror-limit=0",
     "-fno-caret-diagnostics",  # the line is not the one in the source any more
     "-fno-unroll-loops",
@@ -244,7 +245,7 @@ def _common(known: Settings, job: Job, language: str) -> list[str]:
     """Flags of every step that sees source text."""
     named = {"c": "c", "c++": "c++", "asm": "assembler-with-cpp"}.get(language)
     common = [*(["-x", named] if named else []), *job.flags, *QUIET]
-    common += [*defines(job.arch), f"-DHEXSIM_COUNT={int(known.checked)}"]
+    common += [*defines(job.arch), f"-DHEXSIM_COUNT={int(known.checked)}", "-funsigned-char"]
     return [*common, *known.cpu, *known.half]
 
 
@@ -278,7 +279,7 @@ def compile_one(known: Settings, job: Job, source: str, language: str, output: s
     flags += [*QUIET, *EXPANDED, *LOUD, *known.cpu, *known.half]
     # -O0 would keep every vector in memory
     flags.append(job.optimise if job.optimise != "-O0" else "-O1")
-    make = _cached if known.ccache else _object
+    make = _cached if known.ccache and Path(known.ccache).exists() else _object
     return make(known, text, flags, last, output)
 
 

@@ -18,6 +18,7 @@ _SETUP = re.compile(r"\b(?:sp\d)?loop([01])\((?:##)?([\w.$]+)")
 _CALL = re.compile(r"\bcall(r)?\s+(?:##)?([\w.$]+)")
 _TABLE = re.compile(r"^\s+\.(?:word|long)\s+(\.LBB\w+)-")
 _LOC = re.compile(r"^\s+\.loc\s+(\d+)\s+(\d+)")
+_OWN = re.compile(r'^\s+\.file\s+"(?:[^"]*/)?([^"]+)"', re.M)
 _FILE = re.compile(r'^\s+\.file\s+(\d+)\s+"[^"]*"\s+"(?:[^"]*/)?([^"]+)"', re.M)
 _FRAME = re.compile(r"\ballocframe\((?:r29,)?#(\d+)\)")
 _DEEPER = re.compile(r"\br29 = add\(r29,#+-(\d+)\)")
@@ -38,7 +39,7 @@ DIVIDE = re.compile(r"__(?:hexagon_)?(?:fast\d?_)?u?(?:div|mod|divmod)\w*|__hexa
 class Loop:
     """One loop: its own numbers, inner loops included."""
 
-    where: str  # file:line of its first packet, "" = unknown
+    where: str  # file:line of its first packet from the source itself, or else from a header
     depth: int
     inner: bool  # holds no other loop
     packets: int
@@ -88,6 +89,8 @@ def functions(text: str) -> Iterator[Function]:
     """The functions of an assembly file, in order."""
     name, body = "", list[str]()
     files = dict(_FILE.findall(text))
+    own = _OWN.search(text)
+    files[""] = own[1] if own else ""
     kinds = set(re.findall(r"^\s+\.type\s+([\w.$]+),@function", text, re.M))
     for line in text.split("\n"):
         label = _LABEL.match(line)
@@ -118,16 +121,21 @@ def _function(name: str, body: list[str], files: dict[str, str]) -> Function:
         promotions=_named(packets, PROMOTION),
         promotions_in_loops=_named(looped, PROMOTION),
         divides_in_loops=_named(looped, DIVIDE),
-        loops=tuple(_loop(blocks, nest, depth, nests) for nest, depth in nests),
+        loops=tuple(_loop(blocks, nest, depth, nests, files[""]) for nest, depth in nests),
     )
 
 
 def _loop(
-    blocks: list[_Block], nest: set[int], depth: int, nests: list[tuple[set[int], int]]
+    blocks: list[_Block],
+    nest: set[int],
+    depth: int,
+    nests: list[tuple[set[int], int]],
+    own: str,
 ) -> Loop:
     packets = [p for i in sorted(nest) for p in blocks[i].packets]
+    places = [p.where for p in packets if p.where]
     return Loop(
-        where=next((p.where for p in packets if p.where), ""),
+        where=next((w for w in places if w.startswith(f"{own}:")), (*places, "")[0]),
         depth=depth,
         inner=not any(other < nest for other, _ in nests),
         packets=len(packets),

@@ -6,6 +6,9 @@ address before, once per 128 bytes, and the sanitizer's own call for that access
 it is not counted twice. Unaligned vectors (align < 128) keep that call. What is known to lie in the
 function's own frame is neither reported nor checked: on the device it is a register or a spill.
 
+A copy of a whole structure of vectors (llvm.memcpy) is not truncated; it only loses its alignment,
+so that the host does not fault.
+
 Reads the typed pointers of clang 14 and the opaque ones of 15 and later.
 """
 
@@ -20,6 +23,7 @@ _LOCAL = re.compile(_NAME)
 _ACCESS = re.compile(r"  (?:%\S+ = )?(load|store) (?:volatile )?<(\d+) x (\w+)>")
 _POINTER = re.compile(r", (ptr|<\d+ x \w+>\*) ")
 _ALIGN = re.compile(r", align (\d+)")
+_WIDE = re.compile(r"\balign (?:128|256|512)\b")
 _DEBUG = re.compile(r", !dbg !\d+")
 _BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
 _DERIVED = re.compile(rf"  ({_NAME}) = (alloca|bitcast|ptrtoint|getelementptr)\b")
@@ -59,6 +63,8 @@ class _Function:
             found = _ACCESS.match(line)
             if found is not None and self.access(line, found, done):
                 return
+        elif "@llvm.mem" in line:
+            line = _WIDE.sub("align 1", line)
         elif " = " in line:
             if (made := _DERIVED.match(line)) is not None:
                 self.derived(line, made)

@@ -159,9 +159,9 @@ def cpu_flags() -> tuple[str, ...]:
 
 def _key(clang: Compiler, checked: bool, cpu: tuple[str, ...]) -> str:
     sums = []
-    for top in (SDK, RUNTIME):
+    for what, top in (("sdk", SDK), ("runtime", RUNTIME)):
         found = (p for p in top.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
-        sums += sorted((top.name, p.relative_to(top).as_posix(), _sum(p)) for p in found)
+        sums += sorted((what, p.relative_to(top).as_posix(), _sum(p)) for p in found)
     sums += [("", name, _sum(HERE / f"{name}.py")) for name in (*TOOLS, "root")]
     how = [vars(clang), checked, cpu, sys.executable, sys.version, platform.machine()]
     return hashlib.sha256(json.dumps([sums, how]).encode()).hexdigest()[:20]
@@ -219,7 +219,7 @@ def _ran(argv: list[str]) -> None:
     done = proc.run(argv)
     if done.status:
         text = done.stderr.decode("utf-8", "replace")
-        raise HexpatchError(f"the simulator's runtime does not build with {argv[0]}:\n{text}")
+        raise HexpatchError(f"the simulator's runtime does not build:\n{text}", " ".join(argv))
 
 
 def _tools(room: Path, settings: dict[str, object]) -> None:

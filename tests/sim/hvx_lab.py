@@ -103,20 +103,27 @@ class Intrinsic:
 
     def immediates(self) -> list[int]:
         """Every value of a small immediate, a few of a large one, or one call without."""
+        if "K" in self.takes:
+            return [-1, -2, -4, -8, -16, -32, -64, 0, 3, 32, 77, 124]
         bits = next((int(kind) for kind in self.takes if kind in "12356"), 0)
         return list(range(2**bits)) if bits < 4 else [0, 1, 7, 16, 2**bits - 1]
 
     def calls(self) -> str:
         """C statements: one call for each immediate, with fresh operands, in a fixed order."""
-        make = {"V": "HVX_Vector {} = vec();", "W": "HVX_VectorPair {} = pair();",
-                "Q": "HVX_VectorPred {} = pred();", "C": "HVX_VectorPred {} = pred();",
-                "R": "int {} = (int) scalar();", "P": "long long {} = (long long) scalar64();"}  # fmt: skip
+        make = {
+            "V": "HVX_Vector {} = vec();",
+            "W": "HVX_VectorPair {} = pair();",
+            "Q": "HVX_VectorPred {} = pred();",
+            "C": "HVX_VectorPred {} = pred();",
+            "R": "int {} = (int) scalar();",
+            "P": "long long {} = (long long) scalar64();",
+        }
         text = []
         for value in self.immediates():
             names, decls, after = [], [], ""
             for at, kind in enumerate(self.takes):
                 name = f"a{at}"
-                if kind in "12356":
+                if kind in "K12356":
                     names.append(str(value))
                     continue
                 decls.append(make[kind].format(name))

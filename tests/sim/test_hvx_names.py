@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+import resource
 import subprocess
-import time
 from pathlib import Path
 
 import hvx_lab as lab
@@ -97,13 +97,13 @@ def test_compiles_without_a_warning(language: str, arch: int) -> None:
         compiler = lab.tool(name)
         if compiler is None:
             continue
-        start = time.process_time()
+        start = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
         subprocess.run(
             [compiler, f"-D__HVX_ARCH__={arch}", "-I", str(lab.SDK), *lab.host_flags(),
              "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", language, "-"],
             input=USER, text=True, check=True,
         )  # fmt: skip
-        assert time.process_time() - start < 2
+        assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - start < 2
 
 
 def test_a_vector_is_no_predicate() -> None:

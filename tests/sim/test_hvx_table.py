@@ -26,9 +26,7 @@ def test_every_integer_intrinsic_equals_qemu(tmp_path: Path) -> None:
     ours = lab.build_host(source, tmp_path / "ours")
     theirs = lab.build_hexagon(source, tmp_path / "theirs")
     got = subprocess.run([ours], stdout=subprocess.PIPE, check=True).stdout
-    want = subprocess.run(
-        [qemu, "-cpu", "v67", theirs], stdout=subprocess.PIPE, check=True
-    ).stdout
+    want = subprocess.run([qemu, "-cpu", "v67", theirs], stdout=subprocess.PIPE, check=True).stdout
     oldest = lab.tool("clang-14")
     if oldest is not None:
         other = lab.build_host(source, tmp_path / "other", clang=oldest)

@@ -93,6 +93,15 @@ def test_odd_operands(before: str, pointer: str, after: str) -> None:
     assert made[3] == f"{before}%sim.1.p{after}"
 
 
+def test_copies_of_structures_do_not_fault() -> None:
+    call = (
+        "call void @llvm.memcpy.p0.p0.i64(ptr noundef nonnull align {} dereferenceable(512) %a, "
+        "ptr noundef nonnull align {} %p, i64 512, i1 false), !dbg !3"
+    )
+    assert body(call.format(128, 16)) == [call.format(1, 16)]
+    assert body(call.format(4, 256), checked=True) == [call.format(4, 1)]
+
+
 def test_the_frame_is_a_register() -> None:
     slots = ("%b = alloca [4 x <32 x i32>], align 128", "%a = alloca <32 x i32>, align 128")
     load = "%1 = load <32 x i32>, ptr %a, align 128"
@@ -165,6 +174,8 @@ void lanes(int * to, const V * from) { V v = *from; to[0] = v[0] + v[31]; }
 void one(V * at) { V v = *at; v[3] = 99; *at = v; }
 void table(V * to) { *to = lut[at]; }
 void constant(V * to) { *to = (V) {7}; }
+struct x4 { V v[4]; };
+void wide(struct x4 * to, const struct x4 * from) { *to = *from; }
 void again(volatile V * p) { V v = *p; *p = v; }
 int  local(int k) {
     int t[64] __attribute__((aligned(128)));
@@ -207,6 +218,7 @@ run("lanes", out + 4, src + 128 + 64)
 run("one", out + 3)
 run("table", out)
 run("constant", out + 127)
+run("wide", out + 8, src + 4)
 run("again", out + 9)
 print(lib.local(3))
 run("local", 3)
@@ -258,6 +270,7 @@ DID = [
     "one 3 -> [0, 0, 0, 0, 0]",
     "table 0 -> [1, 2, 0, 0, 0]",
     "constant 127 -> [7, 0, 0, 0, 0]",
+    "wide 8 4 -> [0, 0, 31, 32, 63]",
     "again 9 -> [0, 0, 0, 0, 0]",
     "3",
     "local 3 -> [0, 0, 0, 0, 0]",
@@ -289,6 +302,7 @@ def test_checked_hears_of_each_access_once(
         "one 3": "vld 3; vst 3",
         "table 0": heard["table 0"],  # where lut lies is the compiler's business
         "constant 127": "vst 127",
+        "wide 8 4": "",  # a call of memcpy
         "again 9": "vld 9; vst 9",
         "local 3": "",
         "plain 0 64 128": "ld1 64; ld4 0; st1 65; st4 0; st8 128",

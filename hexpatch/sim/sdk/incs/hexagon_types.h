@@ -26,8 +26,9 @@ typedef struct {
     signed char m __attribute__((vector_size(128), aligned(128)));
 } HVX_VectorPred;
 
-typedef HVX_Vector     HVX_Vect_UN;
-typedef HVX_UVector    HVX_UVect_UN;
+typedef HVX_Vector     HEXAGON_Vect1024;
+typedef HVX_VectorPair HEXAGON_Vect2048;
+typedef HVX_UVector    HEXAGON_UVect1024;
 
 // Scalars as the intrinsics' prototypes name them.
 typedef int                Word32;

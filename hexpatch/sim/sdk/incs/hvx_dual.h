@@ -6,15 +6,15 @@
 
 // A plain form and one that adds to the accumulator; T are the lanes.
 #define HVX_DUAL_V(name, accname, U, B, T, fn, ...)                                            \
-    HVX_FN HVX_Vector name(U u, B y) { sim_count(hvx_mpy); return (HVX_Vector) fn(u, __VA_ARGS__); } \
+    HVX_FN HVX_Vector name(U u, B y) { hvx_count(hvx_mpy); return (HVX_Vector) fn(u, __VA_ARGS__); } \
     HVX_FN HVX_Vector accname(HVX_Vector Vx, U u, B y) {                                       \
-        sim_count(hvx_mpy);                                                                    \
+        hvx_count(hvx_mpy);                                                                    \
         return (HVX_Vector) ((hvx_##T) Vx + (hvx_##T) fn(u, __VA_ARGS__));                     \
     }
 #define HVX_DUAL_W(name, accname, U, B, T, fn, ...)                                            \
-    HVX_FN HVX_VectorPair name(U u, B y) { sim_count(hvx_mpy); return fn(u, __VA_ARGS__); }    \
+    HVX_FN HVX_VectorPair name(U u, B y) { hvx_count(hvx_mpy); return fn(u, __VA_ARGS__); }    \
     HVX_FN HVX_VectorPair accname(HVX_VectorPair Vxx, U u, B y) {                              \
-        sim_count(hvx_mpy);                                                                    \
+        hvx_count(hvx_mpy);                                                                    \
         return (HVX_VectorPair) ((hvx_##T##2) Vxx + (hvx_##T##2) fn(u, __VA_ARGS__));          \
     }
 #define HVX_PAIR_OF(lo, hi) hvx_pair((HVX_Vector) (lo), (HVX_Vector) (hi))
@@ -48,11 +48,11 @@ HVX_FN hvx_d2 hvx_dmpy2(hvx_w a, hvx_w b, hvx_w c, hvx_w d) {
 }
 #define HVX_DMPY_SAT(name, accname, U, B, sum)                                                 \
     HVX_FN HVX_Vector name(U u, B y) {                                                         \
-        sim_count(hvx_mpy);                                                                    \
+        hvx_count(hvx_mpy);                                                                    \
         return (HVX_Vector) hvx_wsat(sum);                                                     \
     }                                                                                          \
     HVX_FN HVX_Vector accname(HVX_Vector Vx, U u, B y) {                                       \
-        sim_count(hvx_mpy);                                                                    \
+        hvx_count(hvx_mpy);                                                                    \
         return (HVX_Vector) hvx_wsat(hvx_wide((hvx_w) Vx) + sum);                              \
     }
 HVX_FN hvx_w hvx_lo_oh(HVX_VectorPair u) { return hvx_od_h(hvx_lo(u)); }
@@ -96,7 +96,7 @@ HVX_DUAL_W(Q6_Ww_vmpa_WhRb, Q6_Ww_vmpaacc_WwWhRb, HVX_VectorPair, Word32, uw, hv
 HVX_DUAL_W(Q6_Ww_vmpa_WuhRb, Q6_Ww_vmpaacc_WwWuhRb, HVX_VectorPair, Word32, uw, hvx_mpa_uh_b, y)
 #define HVX_MPA_WW(name, TV)                                                                   \
     HVX_FN HVX_VectorPair name(HVX_VectorPair Vuu, HVX_VectorPair Vvv) {                       \
-        sim_count(hvx_mpy);                                                                    \
+        hvx_count(hvx_mpy);                                                                    \
         const HVX_Vector l = hvx_lo(Vuu), h = hvx_hi(Vuu), x = hvx_lo(Vvv), y = hvx_hi(Vvv);   \
         return HVX_PAIR_OF(hvx_ev_ub(l) * hvx_ev_##TV(x) + hvx_ev_ub(h) * hvx_ev_##TV(y),      \
                            hvx_od_ub(l) * hvx_od_##TV(x) + hvx_od_ub(h) * hvx_od_##TV(y));     \

@@ -8,7 +8,7 @@
 
 #define HVX_SF_VV(name, op)                                                      \
     HVX_FN HVX_Vector name(HVX_Vector Vu, HVX_Vector Vv) {                       \
-        sim_count(hvx_fp);                                                       \
+        hvx_count(hvx_fp);                                                       \
         return (HVX_Vector) hvx_quiet_hvx_f((hvx_f) Vu op(hvx_f) Vv);            \
     }
 HVX_SF_VV(Q6_Vsf_vadd_VsfVsf, +)
@@ -18,7 +18,7 @@ HVX_SF_VV(Q6_Vsf_vmpy_VsfVsf, *)
 // In single, then rounded to half: that is the correctly rounded result.
 #define HVX_HF_VV(name, op)                                                      \
     HVX_FN HVX_Vector name(HVX_Vector Vu, HVX_Vector Vv) {                       \
-        sim_count(hvx_fp);                                                       \
+        hvx_count(hvx_fp);                                                       \
         return hvx_hf_round(hvx_hf_values(Vu) op hvx_hf_values(Vv));             \
     }
 HVX_HF_VV(Q6_Vhf_vadd_VhfVhf, +)
@@ -28,7 +28,7 @@ HVX_HF_VV(Q6_Vhf_vmpy_VhfVhf, *)
 // Even halves to the low, odd to the high vector.
 #define HVX_SF_WIDE(name, op)                                                    \
     HVX_FN HVX_VectorPair name(HVX_Vector Vu, HVX_Vector Vv) {                   \
-        sim_count(hvx_fp);                                                       \
+        hvx_count(hvx_fp);                                                       \
         return hvx_pair((HVX_Vector) hvx_quiet_hvx_f(hvx_hf_even(Vu) op hvx_hf_even(Vv)), \
                         (HVX_Vector) hvx_quiet_hvx_f(hvx_hf_odd(Vu) op hvx_hf_odd(Vv)));  \
     }
@@ -41,7 +41,7 @@ HVX_FN HVX_Vector hvx_sf_acc(HVX_Vector x, hvx_f a, hvx_f b) {
     return (HVX_Vector) hvx_quiet_hvx_f((hvx_f) x + p);
 }
 HVX_FN HVX_VectorPair Q6_Wsf_vmpyacc_WsfVhfVhf(HVX_VectorPair Vxx, HVX_Vector Vu, HVX_Vector Vv) {
-    sim_count(hvx_fp);
+    hvx_count(hvx_fp);
     return hvx_pair(hvx_sf_acc(hvx_lo(Vxx), hvx_hf_even(Vu), hvx_hf_even(Vv)),
                     hvx_sf_acc(hvx_hi(Vxx), hvx_hf_odd(Vu), hvx_hf_odd(Vv)));
 }
@@ -58,20 +58,20 @@ HVX_FN hvx_f2 hvx_sum_odd(hvx_f2 p, hvx_f2 c) {
     return (hvx_f2) (bits + (fix & (hvx_w2) (err == err) & step));
 }
 HVX_FN HVX_Vector Q6_Vhf_vmpyacc_VhfVhfVhf(HVX_Vector Vx, HVX_Vector Vu, HVX_Vector Vv) {
-    sim_count(hvx_fp);
+    hvx_count(hvx_fp);
     const hvx_f2 p = hvx_hf_values(Vu) * hvx_hf_values(Vv);
     return hvx_hf_round(hvx_sum_odd(p, hvx_hf_values(Vx)));
 }
 // Two products of neighbours: exact in single, so their sum is rounded once. With the accumulator
 // the three are added in double.
 HVX_FN HVX_Vector Q6_Vsf_vdmpy_VhfVhf(HVX_Vector Vu, HVX_Vector Vv) {
-    sim_count(hvx_fp);
+    hvx_count(hvx_fp);
     const hvx_f p = hvx_hf_even(Vu) * hvx_hf_even(Vv);
     return hvx_sf_acc((HVX_Vector) p, hvx_hf_odd(Vu), hvx_hf_odd(Vv));
 }
 typedef double hvx_f64 __attribute__((vector_size(256), aligned(128)));
 HVX_FN HVX_Vector Q6_Vsf_vdmpyacc_VsfVhfVhf(HVX_Vector Vx, HVX_Vector Vu, HVX_Vector Vv) {
-    sim_count(hvx_fp);
+    hvx_count(hvx_fp);
     const hvx_f p = hvx_hf_even(Vu) * hvx_hf_even(Vv), q = hvx_hf_odd(Vu) * hvx_hf_odd(Vv);
     const hvx_f64 s = HVX_CONV(hvx_f64, p) + HVX_CONV(hvx_f64, q) + HVX_CONV(hvx_f64, (hvx_f) Vx);
     return (HVX_Vector) hvx_quiet_hvx_f(HVX_CONV(hvx_f, s));
@@ -83,7 +83,7 @@ HVX_FN hvx_f hvx_bf_even(HVX_Vector v) { return (hvx_f) (v << 16); }
 HVX_FN hvx_f hvx_bf_odd(HVX_Vector v) { return (hvx_f) (v & (int) 0xffff0000); }
 #define HVX_BF_WIDE(name, op)                                                    \
     HVX_FN HVX_VectorPair name(HVX_Vector Vu, HVX_Vector Vv) {                   \
-        sim_count(hvx_fp);                                                       \
+        hvx_count(hvx_fp);                                                       \
         return hvx_pair((HVX_Vector) hvx_quiet_hvx_f(hvx_bf_even(Vu) op hvx_bf_even(Vv)), \
                         (HVX_Vector) hvx_quiet_hvx_f(hvx_bf_odd(Vu) op hvx_bf_odd(Vv)));  \
     }
@@ -91,7 +91,7 @@ HVX_BF_WIDE(Q6_Wsf_vadd_VbfVbf, +)
 HVX_BF_WIDE(Q6_Wsf_vsub_VbfVbf, -)
 HVX_BF_WIDE(Q6_Wsf_vmpy_VbfVbf, *)
 HVX_FN HVX_VectorPair Q6_Wsf_vmpyacc_WsfVbfVbf(HVX_VectorPair Vxx, HVX_Vector Vu, HVX_Vector Vv) {
-    sim_count(hvx_fp);
+    hvx_count(hvx_fp);
     return hvx_pair(hvx_sf_acc(hvx_lo(Vxx), hvx_bf_even(Vu), hvx_bf_even(Vv)),
                     hvx_sf_acc(hvx_hi(Vxx), hvx_bf_odd(Vu), hvx_bf_odd(Vv)));
 }
@@ -99,19 +99,19 @@ HVX_FN HVX_VectorPair Q6_Wsf_vmpyacc_WsfVbfVbf(HVX_VectorPair Vxx, HVX_Vector Vu
 // -- sign ------------------------------------------------------------------------------------------------
 
 HVX_FN HVX_Vector Q6_Vsf_vfneg_Vsf(HVX_Vector Vu) {
-    sim_count(hvx_fp);
+    hvx_count(hvx_fp);
     return Vu ^ (int) 0x80000000;
 }
 HVX_FN HVX_Vector Q6_Vhf_vfneg_Vhf(HVX_Vector Vu) {
-    sim_count(hvx_fp);
+    hvx_count(hvx_fp);
     return Vu ^ (int) 0x80008000;
 }
 HVX_FN HVX_Vector Q6_Vsf_vabs_Vsf(HVX_Vector Vu) {
-    sim_count(hvx_fp);
+    hvx_count(hvx_fp);
     return Vu & 0x7fffffff;
 }
 HVX_FN HVX_Vector Q6_Vhf_vabs_Vhf(HVX_Vector Vu) {
-    sim_count(hvx_fp);
+    hvx_count(hvx_fp);
     return Vu & 0x7fff7fff;
 }
 
@@ -127,24 +127,24 @@ HVX_FN HVX_Vector Q6_Vhf_vabs_Vhf(HVX_Vector Vu) {
         return ((a & (MAG)) > (INF)) | ((b & (MAG)) > (INF));                                     \
     }                                                                                             \
     HVX_FN HVX_VectorPred hvx_cmp_gt_##ty(HVX_Vector Vu, HVX_Vector Vv) {                         \
-        sim_count(hvx_fp);                                                                        \
+        hvx_count(hvx_fp);                                                                        \
         const hvx_##T a = (hvx_##T) Vu, b = (hvx_##T) Vv, zeros = ((a | b) & (MAG)) == 0;         \
         const hvx_##T gt = (hvx_key_##ty(a) > hvx_key_##ty(b)) & ~zeros;                          \
         return hvx_pred((hvx_b) (__HVX_ARCH__ < 79 ? gt : gt & ~hvx_nans_##ty(a, b)));            \
     }                                                                                             \
     HVX_FN HVX_VectorPred hvx_cmp_eq_##ty(HVX_Vector Vu, HVX_Vector Vv) {                         \
-        sim_count(hvx_fp);                                                                        \
+        hvx_count(hvx_fp);                                                                        \
         const hvx_##T a = (hvx_##T) Vu, b = (hvx_##T) Vv, zeros = ((a | b) & (MAG)) == 0;         \
         return hvx_pred((hvx_b) (((a == b) | zeros) & ~hvx_nans_##ty(a, b)));                     \
     }                                                                                             \
     HVX_FN HVX_Vector hvx_max_##ty(HVX_Vector Vu, HVX_Vector Vv, bool nan) {                      \
-        sim_count(hvx_fp);                                                                        \
+        hvx_count(hvx_fp);                                                                        \
         const hvx_##T a = (hvx_##T) Vu, b = (hvx_##T) Vv, bad = hvx_nans_##ty(a, b);              \
         const hvx_##T m = HVX_SEL(hvx_##T, hvx_key_##ty(a) > hvx_key_##ty(b), a, b);              \
         return (HVX_Vector) (nan ? HVX_SEL(hvx_##T, bad, HVX_SPLAT(hvx_##T, MAG), m) : m);        \
     }                                                                                             \
     HVX_FN HVX_Vector hvx_min_##ty(HVX_Vector Vu, HVX_Vector Vv, bool nan) {                      \
-        sim_count(hvx_fp);                                                                        \
+        hvx_count(hvx_fp);                                                                        \
         const hvx_##T a = (hvx_##T) Vu, b = (hvx_##T) Vv;                                         \
         const hvx_##T m = HVX_SEL(hvx_##T, hvx_key_##ty(a) > hvx_key_##ty(b), b, a);              \
         return (HVX_Vector) (nan ? m | hvx_nans_##ty(a, b) : m);                                  \

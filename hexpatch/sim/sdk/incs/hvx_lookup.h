@@ -43,23 +43,23 @@ HVX_FN HVX_Vector hvx_lut32(HVX_Vector Vu, HVX_Vector Vv, Word32 Rt, bool match)
     return (HVX_Vector) (match ? r & (hvx_ub) ((n >> 5) == (hvx_ub) HVX_SPLAT(hvx_ub, Rt & 7)) : r);
 }
 HVX_FN HVX_Vector Q6_Vb_vlut32_VbVbR(HVX_Vector Vu, HVX_Vector Vv, Word32 Rt) {
-    sim_count(hvx_perm);
+    hvx_count(hvx_perm);
     return hvx_lut32(Vu, Vv, Rt, true);
 }
 HVX_FN HVX_Vector Q6_Vb_vlut32_VbVbI(HVX_Vector Vu, HVX_Vector Vv, Word32 Iu3) {
-    sim_count(hvx_perm);
+    hvx_count(hvx_perm);
     return hvx_lut32(Vu, Vv, Iu3, true);
 }
 HVX_FN HVX_Vector Q6_Vb_vlut32_VbVbR_nomatch(HVX_Vector Vu, HVX_Vector Vv, Word32 Rt) {
-    sim_count(hvx_perm);
+    hvx_count(hvx_perm);
     return hvx_lut32(Vu, Vv, Rt, false);
 }
 HVX_FN HVX_Vector Q6_Vb_vlut32or_VbVbVbR(HVX_Vector Vx, HVX_Vector Vu, HVX_Vector Vv, Word32 Rt) {
-    sim_count(hvx_perm);
+    hvx_count(hvx_perm);
     return Vx | hvx_lut32(Vu, Vv, Rt, true);
 }
 HVX_FN HVX_Vector Q6_Vb_vlut32or_VbVbVbI(HVX_Vector Vx, HVX_Vector Vu, HVX_Vector Vv, Word32 Iu3) {
-    sim_count(hvx_perm);
+    hvx_count(hvx_perm);
     return Vx | hvx_lut32(Vu, Vv, Iu3, true);
 }
 
@@ -81,23 +81,23 @@ HVX_FN HVX_VectorPair hvx_lut16w(HVX_Vector Vu, HVX_Vector Vv, Word32 Rt, bool m
     return hvx_pair(hvx_il8(l, h), hvx_il8((hvx_h) ((hvx_uh) l >> 8), (hvx_h) ((hvx_uh) h >> 8)));
 }
 HVX_FN HVX_VectorPair Q6_Wh_vlut16_VbVhR(HVX_Vector Vu, HVX_Vector Vv, Word32 Rt) {
-    sim_count(hvx_perm);
+    hvx_count(hvx_perm);
     return hvx_lut16w(Vu, Vv, Rt, true);
 }
 HVX_FN HVX_VectorPair Q6_Wh_vlut16_VbVhI(HVX_Vector Vu, HVX_Vector Vv, Word32 Iu3) {
-    sim_count(hvx_perm);
+    hvx_count(hvx_perm);
     return hvx_lut16w(Vu, Vv, Iu3, true);
 }
 HVX_FN HVX_VectorPair Q6_Wh_vlut16_VbVhR_nomatch(HVX_Vector Vu, HVX_Vector Vv, Word32 Rt) {
-    sim_count(hvx_perm);
+    hvx_count(hvx_perm);
     return hvx_lut16w(Vu, Vv, Rt, false);
 }
 HVX_FN HVX_VectorPair Q6_Wh_vlut16or_WhVbVhR(HVX_VectorPair Vxx, HVX_Vector Vu, HVX_Vector Vv, Word32 Rt) {
-    sim_count(hvx_perm);
+    hvx_count(hvx_perm);
     return Vxx | hvx_lut16w(Vu, Vv, Rt, true);
 }
 HVX_FN HVX_VectorPair Q6_Wh_vlut16or_WhVbVhI(HVX_VectorPair Vxx, HVX_Vector Vu, HVX_Vector Vv, Word32 Iu3) {
-    sim_count(hvx_perm);
+    hvx_count(hvx_perm);
     return Vxx | hvx_lut16w(Vu, Vv, Iu3, true);
 }
 
@@ -111,7 +111,7 @@ HVX_FN hvx_w hvx_quarter(hvx_w top2, Word64 Rtt, bool sgn) {
     return r;
 }
 HVX_FN HVX_Vector Q6_Vh_vlut4_VuhPh(HVX_Vector Vu, Word64 Rtt) {
-    sim_count(hvx_mpy);
+    hvx_count(hvx_mpy);
     return hvx_il16(hvx_quarter(hvx_ev_uh(Vu) >> 14, Rtt, true), hvx_quarter(hvx_od_uh(Vu) >> 14, Rtt, true));
 }
 // A line through one of four offsets: (x * u + (offset << 15)) >> 16, saturated; vmps subtracts the
@@ -131,15 +131,15 @@ HVX_FN HVX_Vector hvx_lines(HVX_Vector Vx, HVX_Vector Vu, Word64 Rtt, int kind) 
     return hvx_il16(hvx_line(hvx_ev_h(Vx), ue, Rtt, kind), hvx_line(hvx_od_h(Vx), uo, Rtt, kind));
 }
 HVX_FN HVX_Vector Q6_Vh_vmpa_VhVhVuhPuh_sat(HVX_Vector Vx, HVX_Vector Vu, Word64 Rtt) {
-    sim_count(hvx_mpy);
+    hvx_count(hvx_mpy);
     return hvx_lines(Vx, Vu, Rtt, 0);
 }
 HVX_FN HVX_Vector Q6_Vh_vmps_VhVhVuhPuh_sat(HVX_Vector Vx, HVX_Vector Vu, Word64 Rtt) {
-    sim_count(hvx_mpy);
+    hvx_count(hvx_mpy);
     return hvx_lines(Vx, Vu, Rtt, 1);
 }
 HVX_FN HVX_Vector Q6_Vh_vmpa_VhVhVhPh_sat(HVX_Vector Vx, HVX_Vector Vu, Word64 Rtt) {
-    sim_count(hvx_mpy);
+    hvx_count(hvx_mpy);
     return hvx_lines(Vx, Vu, Rtt, 2);
 }
 

@@ -22,11 +22,11 @@ HVX_OUT void hvx_store_masked(void * at, hvx_b mask, HVX_Vector v) {
     }
 }
 HVX_FN void Q6_vmem_QRIV(HVX_VectorPred Qv, void * Rt, HVX_Vector Vs) {
-    sim_count(hvx_st);
+    hvx_count(hvx_st);
     hvx_store_masked(Rt, Qv.m, Vs);
 }
 HVX_FN void Q6_vmem_QnRIV(HVX_VectorPred Qv, void * Rt, HVX_Vector Vs) {
-    sim_count(hvx_st);
+    hvx_count(hvx_st);
     hvx_store_masked(Rt, ~Qv.m, Vs);
 }
 HVX_FN void Q6_vmem_QRIV_nt(HVX_VectorPred Qv, void * Rt, HVX_Vector Vs) { Q6_vmem_QRIV(Qv, Rt, Vs); }
@@ -110,11 +110,11 @@ HVX_SCATTERACC(hvx_scatteracc_hw, uint16_t, 64, hvx_w2, HVX_PAIR_AT)
 #define HVX_ALL HVX_SPLAT(hvx_b, -1)
 #define HVX_GATHER_FORMS(plain, masked, fn, VT, OFF)                                             \
     HVX_FN void plain(void * Rs, uint32_t Rt, Word32 Mu, VT Vv) {                                \
-        sim_count(hvx_gather);                                                                   \
+        hvx_count(hvx_gather);                                                                   \
         fn(Rs, HVX_ALL, Rt, Mu, (OFF) Vv);                                                       \
     }                                                                                            \
     HVX_FN void masked(void * Rs, HVX_VectorPred Qs, uint32_t Rt, Word32 Mu, VT Vv) {            \
-        sim_count(hvx_gather);                                                                   \
+        hvx_count(hvx_gather);                                                                   \
         fn(Rs, Qs.m, Rt, Mu, (OFF) Vv);                                                          \
     }
 HVX_GATHER_FORMS(Q6_vgather_ARMVh, Q6_vgather_AQRMVh, hvx_gather_h, HVX_Vector, hvx_uh)
@@ -123,15 +123,15 @@ HVX_GATHER_FORMS(Q6_vgather_ARMWw, Q6_vgather_AQRMWw, hvx_gather_hw, HVX_VectorP
 
 #define HVX_SCATTER_FORMS(plain, masked, acc, kind, VT, OFF)                                     \
     HVX_FN void plain(uint32_t Rt, Word32 Mu, VT Vv, HVX_Vector Vw) {                            \
-        sim_count(hvx_scatter);                                                                  \
+        hvx_count(hvx_scatter);                                                                  \
         hvx_scatter_##kind(HVX_ALL, Rt, Mu, (OFF) Vv, Vw);                                       \
     }                                                                                            \
     HVX_FN void masked(HVX_VectorPred Qs, uint32_t Rt, Word32 Mu, VT Vv, HVX_Vector Vw) {        \
-        sim_count(hvx_scatter);                                                                  \
+        hvx_count(hvx_scatter);                                                                  \
         hvx_scatter_##kind(Qs.m, Rt, Mu, (OFF) Vv, Vw);                                          \
     }                                                                                            \
     HVX_FN void acc(uint32_t Rt, Word32 Mu, VT Vv, HVX_Vector Vw) {                              \
-        sim_count(hvx_scatter);                                                                  \
+        hvx_count(hvx_scatter);                                                                  \
         hvx_scatteracc_##kind(Rt, Mu, (OFF) Vv, Vw);                                    \
     }
 HVX_SCATTER_FORMS(Q6_vscatter_RMVhV, Q6_vscatter_QRMVhV, Q6_vscatteracc_RMVhV, h, HVX_Vector, hvx_uh)

@@ -18,11 +18,11 @@ HVX_RMPY(ub, ub, hvx_ev_uh, hvx_od_uh)
 
 #define HVX_RMPY_FORMS(vv, vvacc, TU, TV)                                                      \
     HVX_FN HVX_Vector vv(HVX_Vector Vu, HVX_Vector Vv) {                                       \
-        sim_count(hvx_mpy);                                                                    \
+        hvx_count(hvx_mpy);                                                                    \
         return hvx_rmpy_##TU##_##TV(Vu, Vv);                                                   \
     }                                                                                          \
     HVX_FN HVX_Vector vvacc(HVX_Vector Vx, HVX_Vector Vu, HVX_Vector Vv) {                     \
-        sim_count(hvx_mpy);                                                                    \
+        hvx_count(hvx_mpy);                                                                    \
         return (HVX_Vector) ((hvx_uw) Vx + (hvx_uw) hvx_rmpy_##TU##_##TV(Vu, Vv));             \
     }
 HVX_RMPY_FORMS(Q6_Vw_vrmpy_VbVb, Q6_Vw_vrmpyacc_VwVbVb, b, b)
@@ -30,11 +30,11 @@ HVX_RMPY_FORMS(Q6_Vw_vrmpy_VubVb, Q6_Vw_vrmpyacc_VwVubVb, ub, b)
 HVX_RMPY_FORMS(Q6_Vuw_vrmpy_VubVub, Q6_Vuw_vrmpyacc_VuwVubVub, ub, ub)
 #define HVX_RMPY_RFORMS(vr, vracc, TU, TV)                                                     \
     HVX_FN HVX_Vector vr(HVX_Vector Vu, Word32 Rt) {                                           \
-        sim_count(hvx_mpy);                                                                    \
+        hvx_count(hvx_mpy);                                                                    \
         return hvx_rmpy_##TU##_##TV(Vu, hvx_splat_w(Rt));                                      \
     }                                                                                          \
     HVX_FN HVX_Vector vracc(HVX_Vector Vx, HVX_Vector Vu, Word32 Rt) {                         \
-        sim_count(hvx_mpy);                                                                    \
+        hvx_count(hvx_mpy);                                                                    \
         return (HVX_Vector) ((hvx_uw) Vx + (hvx_uw) hvx_rmpy_##TU##_##TV(Vu, hvx_splat_w(Rt))); \
     }
 HVX_RMPY_RFORMS(Q6_Vw_vrmpy_VubRb, Q6_Vw_vrmpyacc_VwVubRb, ub, b)
@@ -63,11 +63,11 @@ HVX_RPAIR(hvx_rmpy_w_ub, HVX_E_MUL, hvx_rub)
 HVX_RPAIR(hvx_rsad_w, HVX_E_SAD, hvx_rub)
 #define HVX_RPAIR_FORMS(plain, acc, fn)                                                        \
     HVX_FN HVX_VectorPair plain(HVX_VectorPair Vuu, Word32 Rt, Word32 Iu1) {                   \
-        sim_count(hvx_mpy);                                                                    \
+        hvx_count(hvx_mpy);                                                                    \
         return fn(Vuu, Rt, Iu1 & 1);                                                           \
     }                                                                                          \
     HVX_FN HVX_VectorPair acc(HVX_VectorPair Vxx, HVX_VectorPair Vuu, Word32 Rt, Word32 Iu1) { \
-        sim_count(hvx_mpy);                                                                    \
+        hvx_count(hvx_mpy);                                                                    \
         return (HVX_VectorPair) ((hvx_uw2) Vxx + (hvx_uw2) fn(Vuu, Rt, Iu1 & 1));              \
     }
 HVX_RPAIR_FORMS(Q6_Ww_vrmpy_WubRbI, Q6_Ww_vrmpyacc_WwWubRbI, hvx_rmpy_w_b)
@@ -76,19 +76,21 @@ HVX_RPAIR_FORMS(Q6_Wuw_vrsad_WubRubI, Q6_Wuw_vrsadacc_WuwWubRubI, hvx_rsad_w)
 
 // -- a scalar's bytes or halfwords, in turn for the elements ------------------------------------------
 
-HVX_FN hvx_h hvx_turn_bh(Word32 r) { return HVX_CONV(hvx_h, __builtin_shufflevector((hvx_b) hvx_splat_w(r), (hvx_b) hvx_splat_w(r), HVX_I64(HVX_SAME, 0))); }
-HVX_FN hvx_w hvx_turn_bw(Word32 r) { return HVX_CONV(hvx_w, __builtin_shufflevector((hvx_b) hvx_splat_w(r), (hvx_b) hvx_splat_w(r), HVX_I32(HVX_SAME, 0))); }
+#define HVX_TURN(T, F, LIST, r) \
+    HVX_CONV(T, __builtin_shufflevector((F) hvx_splat_w(r), (F) hvx_splat_w(r), LIST(HVX_SAME, 0)))
+HVX_FN hvx_h hvx_turn_bh(Word32 r) { return HVX_TURN(hvx_h, hvx_b, HVX_I64, r); }
+HVX_FN hvx_w hvx_turn_bw(Word32 r) { return HVX_TURN(hvx_w, hvx_b, HVX_I32, r); }
 HVX_FN hvx_w hvx_turn_ubw(Word32 r) { return hvx_turn_bw(r) & 255; }
-HVX_FN hvx_w hvx_turn_hw(Word32 r) { return HVX_CONV(hvx_w, __builtin_shufflevector((hvx_h) hvx_splat_w(r), (hvx_h) hvx_splat_w(r), HVX_I32(HVX_SAME, 0))); }
+HVX_FN hvx_w hvx_turn_hw(Word32 r) { return HVX_TURN(hvx_w, hvx_h, HVX_I32, r); }
 
 // Low half of the product, plain and accumulating. b gives the second factor from Vv or Rt.
 #define HVX_MPYI(name, accname, T, B, b)                                                       \
     HVX_FN HVX_Vector name(HVX_Vector Vu, B y) {                                               \
-        sim_count(hvx_mpy);                                                                    \
+        hvx_count(hvx_mpy);                                                                    \
         return (HVX_Vector) ((hvx_##T) Vu * (hvx_##T) (b));                                    \
     }                                                                                          \
     HVX_FN HVX_Vector accname(HVX_Vector Vx, HVX_Vector Vu, B y) {                             \
-        sim_count(hvx_mpy);                                                                    \
+        hvx_count(hvx_mpy);                                                                    \
         return (HVX_Vector) ((hvx_##T) Vx + (hvx_##T) Vu * (hvx_##T) (b));                     \
     }
 HVX_MPYI(Q6_Vh_vmpyi_VhVh, Q6_Vh_vmpyiacc_VhVhVh, uh, HVX_Vector, y)
@@ -98,27 +100,27 @@ HVX_MPYI(Q6_Vw_vmpyi_VwRub, Q6_Vw_vmpyiacc_VwVwRub, uw, Word32, hvx_turn_ubw(y))
 HVX_MPYI(Q6_Vw_vmpyi_VwRh, Q6_Vw_vmpyiacc_VwVwRh, uw, Word32, hvx_turn_hw(y))
 HVX_MPYI(Q6_Vw_vmpyie_VwVuh, Q6_Vw_vmpyieacc_VwVwVuh, uw, HVX_Vector, hvx_ev_uh(y))
 HVX_FN HVX_Vector Q6_Vw_vmpyieacc_VwVwVh(HVX_Vector Vx, HVX_Vector Vu, HVX_Vector Vv) {
-    sim_count(hvx_mpy);
+    hvx_count(hvx_mpy);
     return HVX_ADDW(Vx, (hvx_uw) Vu * (hvx_uw) hvx_ev_h(Vv));
 }
 HVX_FN HVX_Vector Q6_Vw_vmpyio_VwVh(HVX_Vector Vu, HVX_Vector Vv) {
-    sim_count(hvx_mpy);
+    hvx_count(hvx_mpy);
     return (HVX_Vector) ((hvx_uw) Vu * (hvx_uw) hvx_od_h(Vv));
 }
 HVX_FN HVX_Vector Q6_Vw_vmpyieo_VhVh(HVX_Vector Vu, HVX_Vector Vv) {
-    sim_count(hvx_mpy);
+    hvx_count(hvx_mpy);
     return (HVX_Vector) ((hvx_uw) (hvx_ev_h(Vu) * hvx_od_h(Vv)) << 16);
 }
 HVX_FN HVX_Vector Q6_Vuw_vmpye_VuhRuh(HVX_Vector Vu, Word32 Rt) {
-    sim_count(hvx_mpy);
+    hvx_count(hvx_mpy);
     return (HVX_Vector) ((hvx_uw) hvx_ev_uh(Vu) * (uint32_t) (uint16_t) Rt);
 }
 HVX_FN HVX_Vector Q6_Vuw_vmpyeacc_VuwVuhRuh(HVX_Vector Vx, HVX_Vector Vu, Word32 Rt) {
-    sim_count(hvx_mpy);
+    hvx_count(hvx_mpy);
     return HVX_ADDW(Vx, (hvx_uw) hvx_ev_uh(Vu) * (uint32_t) (uint16_t) Rt);
 }
 HVX_FN HVX_Vector Q6_Vuh_vmpy_VuhVuh_rs16(HVX_Vector Vu, HVX_Vector Vv) {
-    sim_count(hvx_mpy);
+    hvx_count(hvx_mpy);
     return hvx_il16((hvx_w) ((hvx_uw) (hvx_ev_uh(Vu) * hvx_ev_uh(Vv)) >> 16),
                     (hvx_w) ((hvx_uw) (hvx_od_uh(Vu) * hvx_od_uh(Vv)) >> 16));
 }
@@ -133,15 +135,15 @@ HVX_FN HVX_Vector hvx_fracs(HVX_Vector u, HVX_Vector v, int rnd) {
     return hvx_il16(hvx_frac(hvx_ev_h(u) * hvx_ev_h(v), rnd), hvx_frac(hvx_od_h(u) * hvx_od_h(v), rnd));
 }
 HVX_FN HVX_Vector Q6_Vh_vmpy_VhVh_s1_rnd_sat(HVX_Vector Vu, HVX_Vector Vv) {
-    sim_count(hvx_mpy);
+    hvx_count(hvx_mpy);
     return hvx_fracs(Vu, Vv, 1);
 }
 HVX_FN HVX_Vector Q6_Vh_vmpy_VhRh_s1_rnd_sat(HVX_Vector Vu, Word32 Rt) {
-    sim_count(hvx_mpy);
+    hvx_count(hvx_mpy);
     return hvx_fracs(Vu, hvx_splat_w(Rt), 1);
 }
 HVX_FN HVX_Vector Q6_Vh_vmpy_VhRh_s1_sat(HVX_Vector Vu, Word32 Rt) {
-    sim_count(hvx_mpy);
+    hvx_count(hvx_mpy);
     return hvx_fracs(Vu, hvx_splat_w(Rt), 0);
 }
 
@@ -153,26 +155,26 @@ HVX_FN hvx_d2 hvx_w_euh(HVX_Vector u, HVX_Vector v) { return hvx_wide((hvx_w) u)
 HVX_FN hvx_d2 hvx_w_oh(HVX_Vector u, HVX_Vector v) { return hvx_wide((hvx_w) u) * hvx_wide(hvx_od_h(v)); }
 
 HVX_FN HVX_Vector Q6_Vw_vmpye_VwVuh(HVX_Vector Vu, HVX_Vector Vv) {
-    sim_count(hvx_mpy);
+    hvx_count(hvx_mpy);
     return (HVX_Vector) hvx_wlow(hvx_w_euh(Vu, Vv) >> 16);
 }
 HVX_FN HVX_VectorPair Q6_W_vmpye_VwVuh(HVX_Vector Vu, HVX_Vector Vv) {
-    sim_count(hvx_mpy);
+    hvx_count(hvx_mpy);
     const hvx_d2 p = hvx_w_euh(Vu, Vv);
     return hvx_pair((HVX_Vector) hvx_wlow(p << 16), (HVX_Vector) hvx_wlow(p >> 16));
 }
 HVX_FN HVX_VectorPair Q6_W_vmpyoacc_WVwVh(HVX_VectorPair Vxx, HVX_Vector Vu, HVX_Vector Vv) {
-    sim_count(hvx_mpy);
+    hvx_count(hvx_mpy);
     const hvx_d2 p = hvx_w_oh(Vu, Vv) + hvx_wide((hvx_w) hvx_hi(Vxx));
     const hvx_w low = hvx_od_uh(hvx_lo(Vxx)) | (hvx_wlow(p) << 16);
     return hvx_pair((HVX_Vector) low, (HVX_Vector) hvx_wlow(p >> 16));
 }
 HVX_FN HVX_Vector Q6_Vw_vmpyo_VwVh_s1_sat(HVX_Vector Vu, HVX_Vector Vv) {
-    sim_count(hvx_mpy);
+    hvx_count(hvx_mpy);
     return (HVX_Vector) hvx_wsat(hvx_w_oh(Vu, Vv) >> 15);
 }
 HVX_FN HVX_Vector Q6_Vw_vmpyo_VwVh_s1_rnd_sat(HVX_Vector Vu, HVX_Vector Vv) {
-    sim_count(hvx_mpy);
+    hvx_count(hvx_mpy);
     return (HVX_Vector) hvx_wsat(((hvx_w_oh(Vu, Vv) >> 14) + 1) >> 1);
 }
 // ":shift": the accumulator joins before the shift.
@@ -180,11 +182,11 @@ HVX_FN hvx_d2 hvx_mpyo_acc(HVX_Vector Vx, HVX_Vector Vu, HVX_Vector Vv) {
     return (hvx_wide((hvx_w) Vx) + hvx_w_oh(Vu, Vv)) >> 14;
 }
 HVX_FN HVX_Vector Q6_Vw_vmpyoacc_VwVwVh_s1_sat_shift(HVX_Vector Vx, HVX_Vector Vu, HVX_Vector Vv) {
-    sim_count(hvx_mpy);
+    hvx_count(hvx_mpy);
     return (HVX_Vector) hvx_wsat(hvx_mpyo_acc(Vx, Vu, Vv) >> 1);
 }
 HVX_FN HVX_Vector Q6_Vw_vmpyoacc_VwVwVh_s1_rnd_sat_shift(HVX_Vector Vx, HVX_Vector Vu, HVX_Vector Vv) {
-    sim_count(hvx_mpy);
+    hvx_count(hvx_mpy);
     return (HVX_Vector) hvx_wsat((hvx_mpyo_acc(Vx, Vu, Vv) + 1) >> 1);
 }
 

@@ -164,7 +164,7 @@ HVX_CORE hvx_w8 hvx_wide_mix(hvx_w8 u, hvx_w8 v) {
 // Eight lanes at a time: the whole vector's intermediate values would not fit the host's registers.
 #define HVX_QF32_VV(name, fn)                                                           \
     HVX_FN HVX_Vector name(HVX_Vector u, HVX_Vector v) {                                \
-        sim_count(hvx_fp);                                                              \
+        hvx_count(hvx_fp);                                                              \
         return HVX_BY8(fn, u, v);                                                       \
     }
 HVX_QF32_VV(Q6_Vqf32_vadd_Vqf32Vqf32, hvx_add32)
@@ -201,7 +201,7 @@ HVX_QF16_VV(Q6_Vqf16_vmpy_VhfVhf, hvx_mul_ieee16)
     HVX_FN hvx_w8 name##_e(hvx_w8 u, hvx_w8 v) { return fn(HVX_EVEN(u), HVX_EVEN(v)); } \
     HVX_FN hvx_w8 name##_o(hvx_w8 u, hvx_w8 v) { return fn(HVX_ODD(u), HVX_ODD(v)); }   \
     HVX_FN HVX_VectorPair name(HVX_Vector u, HVX_Vector v) {                            \
-        sim_count(hvx_fp);                                                              \
+        hvx_count(hvx_fp);                                                              \
         return hvx_pair(HVX_BY8(name##_e, u, v), HVX_BY8(name##_o, u, v));              \
     }
 HVX_QF_WIDE(Q6_Wqf32_vmpy_VhfVhf, hvx_wide_ieee)
@@ -213,7 +213,7 @@ HVX_QF_WIDE(Q6_Wqf32_vmpy_Vqf16Vhf, hvx_wide_mix)
 // Exact but for the smallest exponent, where the last bit is rounded to even. There is no overflow:
 // the largest exponent is an ordinary one.
 HVX_FN HVX_Vector Q6_Vsf_equals_Vqf32(HVX_Vector Vu) {
-    sim_count(hvx_fp);
+    hvx_count(hvx_fp);
     const hvx_w a = ((hvx_w) Vu >> 7) | 1, e = (hvx_w) Vu & 255, m = HVX_MAX(a, -a);
     const hvx_w f = (hvx_w) HVX_CONV(hvx_f, m) + ((e - 150) << 23), half = m >> 1;
     const hvx_w sub = HVX_SEL(hvx_w, e == 0, half + (half & 1), m << ((e - 1) & 31));
@@ -227,19 +227,19 @@ HVX_CORE hvx_w8 hvx_halves_of16(hvx_w8 v, hvx_w8 unused) {
     return HVX_IL(hvx_half_of16(HVX_EVEN(v)), hvx_half_of16(HVX_ODD(v)));
 }
 HVX_FN HVX_Vector Q6_Vhf_equals_Wqf32(HVX_VectorPair Vuu) {
-    sim_count(hvx_fp);
+    hvx_count(hvx_fp);
     const HVX_Vector lo = hvx_lo(Vuu), hi = hvx_hi(Vuu);
     return HVX_BY8(hvx_halves_of32, lo, hi);
 }
 HVX_FN HVX_Vector Q6_Vhf_equals_Vqf16(HVX_Vector Vu) {
-    sim_count(hvx_fp);
+    hvx_count(hvx_fp);
     return HVX_BY8(hvx_halves_of16, Vu, Vu);
 }
 
 // v81's forms, should they be used here: from IEEE as a sum with +0; the negative of a qfloat is the
 // one's complement of S.
 #define HVX_QF_V(name, ...) \
-    HVX_FN HVX_Vector name(HVX_Vector Vu) { sim_count(hvx_fp); return (HVX_Vector) (__VA_ARGS__); }
+    HVX_FN HVX_Vector name(HVX_Vector Vu) { hvx_count(hvx_fp); return (HVX_Vector) (__VA_ARGS__); }
 #define HVX_QF_OF(name, add, flip, keep) \
     HVX_FN HVX_Vector name(HVX_Vector Vu) { return add((Vu ^ (int) (flip)) & (int) (keep), (HVX_Vector) {0}); }
 HVX_QF_V(Q6_Vqf32_equals_Vqf32, Vu)

@@ -6,7 +6,7 @@
 
 #define HVX_QI32(name, op)                                                       \
     HVX_FN HVX_Vector name(HVX_Vector Vu, HVX_Vector Vv) {                       \
-        sim_count(hvx_fp);                                                       \
+        hvx_count(hvx_fp);                                                       \
         return (HVX_Vector) hvx_quiet_hvx_f((hvx_f) Vu op(hvx_f) Vv);            \
     }
 HVX_QI32(Q6_Vqf32_vadd_Vqf32Vqf32, +)
@@ -22,7 +22,7 @@ HVX_QI32(Q6_Vqf32_vmpy_VsfVsf, *)
 // A single sum or product of halves, rounded to half afterwards, is the correctly rounded one.
 #define HVX_QI16(name, op)                                                       \
     HVX_FN HVX_Vector name(HVX_Vector Vu, HVX_Vector Vv) {                       \
-        sim_count(hvx_fp);                                                       \
+        hvx_count(hvx_fp);                                                       \
         return hvx_hf_round(hvx_hf_values(Vu) op hvx_hf_values(Vv));             \
     }
 HVX_QI16(Q6_Vqf16_vadd_Vqf16Vqf16, +)
@@ -49,7 +49,7 @@ HVX_FN HVX_Vector hvx_qf16_raw(HVX_Vector v) {
 
 #define HVX_QIW(name)                                                            \
     HVX_FN HVX_VectorPair name(HVX_Vector Vu, HVX_Vector Vv) {                   \
-        sim_count(hvx_fp);                                                       \
+        hvx_count(hvx_fp);                                                       \
         return hvx_pair((HVX_Vector) hvx_quiet_hvx_f(hvx_hf_even(Vu) * hvx_hf_even(Vv)), \
                         (HVX_Vector) hvx_quiet_hvx_f(hvx_hf_odd(Vu) * hvx_hf_odd(Vv)));  \
     }
@@ -58,7 +58,7 @@ HVX_QIW(Q6_Wqf32_vmpy_Vqf16Vhf)
 HVX_QIW(Q6_Wqf32_vmpy_Vqf16Vqf16)
 
 #define HVX_QI_V(name, ...) \
-    HVX_FN HVX_Vector name(HVX_Vector Vu) { sim_count(hvx_fp); return (HVX_Vector) (__VA_ARGS__); }
+    HVX_FN HVX_Vector name(HVX_Vector Vu) { hvx_count(hvx_fp); return (HVX_Vector) (__VA_ARGS__); }
 HVX_QI_V(Q6_Vsf_equals_Vqf32, Vu)
 HVX_QI_V(Q6_Vhf_equals_Vqf16, Vu)
 HVX_QI_V(Q6_Vqf32_equals_Vsf, Vu)
@@ -74,7 +74,7 @@ HVX_QI_V(Q6_Vqf16_vneg_Vhf, Vu ^ (int) 0x80008000)
 HVX_QI_V(Q6_Vqf16_vabs_Vqf16, Vu & 0x7fff7fff)
 HVX_QI_V(Q6_Vqf16_vabs_Vhf, Vu & 0x7fff7fff)
 HVX_FN HVX_Vector Q6_Vhf_equals_Wqf32(HVX_VectorPair Vuu) {
-    sim_count(hvx_fp);
+    hvx_count(hvx_fp);
     return hvx_hf_il((hvx_f) hvx_lo(Vuu), (hvx_f) hvx_hi(Vuu));
 }
 

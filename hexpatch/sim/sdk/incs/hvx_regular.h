@@ -26,35 +26,35 @@
 #define HVX_DEF_V_V(name, cls, T, ...)                    \
     HVX_FN HVX_Vector name(HVX_Vector Vu) {               \
         typedef hvx_##T LT;                               \
-        sim_count(hvx_##cls);                             \
+        hvx_count(hvx_##cls);                             \
         const LT a = (LT) Vu;                             \
         return (HVX_Vector) (__VA_ARGS__);                \
     }
 #define HVX_DEF_V_VV(name, cls, T, ...)                   \
     HVX_FN HVX_Vector name(HVX_Vector Vu, HVX_Vector Vv) { \
         typedef hvx_##T LT;                               \
-        sim_count(hvx_##cls);                             \
+        hvx_count(hvx_##cls);                             \
         const LT a = (LT) Vu, b = (LT) Vv;                \
         return (HVX_Vector) (__VA_ARGS__);                \
     }
 #define HVX_DEF_W_WW(name, cls, T, ...)                   \
     HVX_FN HVX_VectorPair name(HVX_VectorPair Vuu, HVX_VectorPair Vvv) { \
         typedef hvx_##T##2 LT;                            \
-        sim_count(hvx_##cls);                             \
+        hvx_count(hvx_##cls);                             \
         const LT a = (LT) Vuu, b = (LT) Vvv;              \
         return (HVX_VectorPair) (__VA_ARGS__);            \
     }
 #define HVX_DEF_V_VR(name, cls, T, ...)                   \
     HVX_FN HVX_Vector name(HVX_Vector Vu, Word32 r) {     \
         typedef hvx_##T LT;                               \
-        sim_count(hvx_##cls);                             \
+        hvx_count(hvx_##cls);                             \
         const LT a = (LT) Vu;                             \
         return (HVX_Vector) (__VA_ARGS__);                \
     }
 #define HVX_DEF_V_XVR(name, cls, T, ...)                  \
     HVX_FN HVX_Vector name(HVX_Vector Vx, HVX_Vector Vu, Word32 r) { \
         typedef hvx_##T LT;                               \
-        sim_count(hvx_##cls);                             \
+        hvx_count(hvx_##cls);                             \
         const LT x = (LT) Vx, a = (LT) Vu;                \
         return (HVX_Vector) (__VA_ARGS__);                \
     }
@@ -62,7 +62,7 @@
 #define HVX_DEF_Q_VV(op, ty, T, ...)                                                       \
     HVX_FN HVX_VectorPred hvx_cmp_##op##_##ty(HVX_Vector Vu, HVX_Vector Vv) {              \
         const hvx_##T a = (hvx_##T) Vu, b = (hvx_##T) Vv;                                  \
-        sim_count(hvx_alu);                                                                \
+        hvx_count(hvx_alu);                                                                \
         return hvx_pred((hvx_b) (__VA_ARGS__));                                            \
     }                                                                                      \
     HVX_CMP_FORMS(op, ty)
@@ -99,25 +99,25 @@
     return hvx_pair(lo_, hi_);
 #define HVX_DEF_E_VV(name, cls, T, TU, TV, ...)                                        \
     HVX_FN HVX_VectorPair name(HVX_Vector Vu, HVX_Vector Vv) {                         \
-        sim_count(hvx_##cls);                                                          \
+        hvx_count(hvx_##cls);                                                          \
         const HVX_Vector xl_ = {0}, xh_ = {0};                                         \
         HVX_EO_BODY(T, TU, TV, __VA_ARGS__)                                            \
     }
 #define HVX_DEF_E_XVV(name, cls, T, TU, TV, ...)                                       \
     HVX_FN HVX_VectorPair name(HVX_VectorPair Vxx, HVX_Vector Vu, HVX_Vector Vv) {     \
-        sim_count(hvx_##cls);                                                          \
+        hvx_count(hvx_##cls);                                                          \
         const HVX_Vector xl_ = hvx_lo(Vxx), xh_ = hvx_hi(Vxx);                         \
         HVX_EO_BODY(T, TU, TV, __VA_ARGS__)                                            \
     }
 #define HVX_DEF_E_VR(name, cls, T, TU, TV, ...)                                        \
     HVX_FN HVX_VectorPair name(HVX_Vector Vu, Word32 r) {                              \
-        sim_count(hvx_##cls);                                                          \
+        hvx_count(hvx_##cls);                                                          \
         const HVX_Vector xl_ = {0}, xh_ = {0}, Vv = hvx_splat_w(r);                    \
         HVX_EO_BODY(T, TU, TV, __VA_ARGS__)                                            \
     }
 #define HVX_DEF_E_XVR(name, cls, T, TU, TV, ...)                                       \
     HVX_FN HVX_VectorPair name(HVX_VectorPair Vxx, HVX_Vector Vu, Word32 r) {          \
-        sim_count(hvx_##cls);                                                          \
+        hvx_count(hvx_##cls);                                                          \
         const HVX_Vector xl_ = hvx_lo(Vxx), xh_ = hvx_hi(Vxx), Vv = hvx_splat_w(r);    \
         HVX_EO_BODY(T, TU, TV, __VA_ARGS__)                                            \
     }
@@ -140,13 +140,13 @@
 #define HVX_DEF_N_VV(name, cls, T, ...)                       \
     HVX_FN HVX_Vector name(HVX_Vector Vu, HVX_Vector Vv) {    \
         typedef hvx_##T LT;                                   \
-        sim_count(hvx_##cls);                                 \
+        hvx_count(hvx_##cls);                                 \
         HVX_N_BODY(T, __VA_ARGS__)                            \
     }
 #define HVX_DEF_N_VVR(name, cls, T, ...)                      \
     HVX_FN HVX_Vector name(HVX_Vector Vu, HVX_Vector Vv, Word32 Rt) { \
         typedef hvx_##T LT;                                   \
-        sim_count(hvx_##cls);                                 \
+        hvx_count(hvx_##cls);                                 \
         const LT r = HVX_SPLAT(LT, Rt & HVX_COUNT_##T);       \
         HVX_N_BODY(T, __VA_ARGS__)                            \
     }
