@@ -119,7 +119,7 @@ def _check_lock(series: Series, made: Stack, locked: bool) -> None:
         if locked:
             raise HexpatchError("there is no series.lock", "run `hexpatch apply` and commit it")
         return
-    changed = lockfile.changed(lock, series, lambda p: (series.root / p).read_bytes())
+    changed = lockfile.changed(lock, series, series.read)
     names = [p.name for p in lock.patches]
     same = not changed and names == [p.name for p in series.active]
     same = same and lock.base.tree == made.base_tree

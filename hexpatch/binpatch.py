@@ -6,7 +6,7 @@ import base64
 import re
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _HEAD = re.compile(rb"(literal|delta) (\d{1,12})\Z")
 
@@ -20,8 +20,7 @@ class BadBinary(Exception):
         self.at = at
 
 
-@dataclass(frozen=True, slots=True)
-class BinaryHunk:
+class BinaryHunk(NamedTuple):
     """One direction of a binary change: the content itself, or a git delta."""
 
     method: str
@@ -52,7 +51,7 @@ def _hunk(lines: Sequence[bytes], at: int) -> tuple[BinaryHunk, int]:
         at += 1
     if at == len(lines):
         raise BadBinary("the binary data ends without its blank line", at - 1)
-    data = _inflate(bytes(packed), size, start)
+    data = _inflate(packed, size, start)
     return BinaryHunk(head[1].decode(), size, data), at + 1
 
 
@@ -73,7 +72,7 @@ def _line(line: bytes, at: int) -> bytes:
     return data[:size]
 
 
-def _inflate(packed: bytes, size: int, at: int) -> bytes:
+def _inflate(packed: bytearray, size: int, at: int) -> bytes:
     engine = zlib.decompressobj()
     try:
         data = engine.decompress(packed, size + 1)

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from hexpatch import remote, shallow
 from hexpatch.repo import Repo, open_clone
-from hexpatch.shallow import present
 from hexpatch.snapshots import Say
 
 # a remote of the store; not a name that a user's own git settings would have something for
@@ -36,7 +35,8 @@ class OwnClone:
 
     def has(self, commit: str) -> bool:
         """Is the object in it?"""
-        return bool(present(self._repo, [commit]))
+        with self._repo as repo:
+            return bool(repo.present([commit]))
 
     def tip(self, branches: Iterable[str]) -> str | None:
         """The commit of the first branch that it has, its own or upstream's."""

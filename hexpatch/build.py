@@ -95,7 +95,7 @@ def export_tree(repo: Repo, tree: str, into: Path) -> None:
     for path in fresh:
         mode, oid = wanted[path]
         _write(into / path, path, mode, repo.read(oid, "blob"))
-    _whole(note, json.dumps({p: list(entry) for p, entry in sorted(wanted.items())}))
+    whole(note, json.dumps({p: list(entry) for p, entry in sorted(wanted.items())}))
 
 
 def blob_at(repo: Repo, tree: str, path: str) -> str | None:
@@ -153,7 +153,7 @@ def _write(file: Path, path: str, mode: str, data: bytes) -> None:
     file.chmod(_MODES[mode])
 
 
-def _whole(file: Path, text: str) -> None:
+def whole(file: Path, text: str) -> None:
     part = file.with_name(file.name + ".part")
     part.write_text(text)
     part.replace(file)
@@ -238,13 +238,13 @@ def build(
     if stack_test is not None:
         goals[STACK_TEST] = stack_test
     stamp = home / "built.json"
-    done = _stamped(stamp, config)
+    done = stamped(stamp, config)
     if all(done.get(goal) == source for goal, source in goals.items()) and all(
         (built.bin / _product(goal)).exists() for goal in goals
     ):
         return built
     _make(repo, tree, built, goals, config=config, target=target, jobs=jobs, say=say)
-    _whole(stamp, json.dumps({"config": config, "goals": {**done, **goals}}))
+    whole(stamp, json.dumps({"config": config, "goals": {**done, **goals}}))
     return Built(built.dir, built.bin, built.log, time.monotonic() - began)
 
 
@@ -272,26 +272,59 @@ def _make(
             second.write_bytes(data)
     log.parent.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
-    env = _environment(home)
-    steps: list[list[str]] = []
-    mark = home / "configured"
-    if not (mark.exists() and mark.read_text() == config):
+    run_cmake(
+        Folder(f"tree {tree} for target {target}", home, out, home / "configured", log),
+        _configure(src, out, second),
+        list(goals),
+        config=config,
+        env=environment(home.parent, home),
+        title=f"build {target} {tree[:12]}",
+        jobs=jobs,
+        say=say,
+    )
+
+
+@dataclass(frozen=True)
+class Folder:
+    """One CMake build: `what` it is of, for messages, and the file that notes its settings."""
+
+    what: str
+    home: Path
+    out: Path
+    mark: Path
+    log: Path
+
+
+def run_cmake(
+    folder: Folder,
+    configure: Sequence[str],
+    goals: Sequence[str],
+    *,
+    config: str,
+    env: Mapping[str, str],
+    title: str,
+    jobs: int | None,
+    say: Say,
+) -> None:
+    """Configure where `config` is not what the folder was configured with, then build goals."""
+    steps = []
+    if not (folder.mark.exists() and folder.mark.read_text() == config):
         # other flags or another compiler: CMake's cache would keep the old ones
-        shutil.rmtree(out, ignore_errors=True)
-        steps.append(_configure(src, out, second))
+        shutil.rmtree(folder.out, ignore_errors=True)
+        steps.append(list(configure))
     workers = str(jobs or cores())
-    steps.append(["cmake", "--build", str(out), "-j", workers, "--target", *goals])
+    targets = ["--target", *goals] if goals else []
+    steps.append(["cmake", "--build", str(folder.out), "-j", workers, *targets])
     for step in steps:
-        heard = _Progress(say, f"build {target} {tree[:12]}")
-        if proc.run_logged(step, log, cwd=home, env=env, on_line=heard.line) != 0:
+        heard = _Progress(say, title)
+        if proc.run_logged(step, folder.log, cwd=folder.home, env=env, on_line=heard.line) != 0:
             doing = "building" if "--build" in step else "configuring"
             raise HexpatchError(
-                f"{doing} tree {tree} for target {target} failed; the end of its log:\n"
-                f"{proc.tail(log, 25)}",
-                f"the whole log is {log}",
+                f"{doing} {folder.what} failed; the end of its log:\n{proc.tail(folder.log, 25)}",
+                f"the whole log is {folder.log}",
             )
         if "--build" not in step:
-            mark.write_text(config)
+            folder.mark.write_text(config)
 
 
 def _configure(src: Path, out: Path, second: Path) -> list[str]:
@@ -304,17 +337,17 @@ def _configure(src: Path, out: Path, second: Path) -> list[str]:
     return argv
 
 
-def _environment(home: Path) -> dict[str, str]:
+def environment(trees: Path, home: Path) -> dict[str, str]:
     """The user's, plus: objects shared between trees, no enclosing git repository looked at."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
     found = tools()
     env.update(CC=found.c, CXX=found.cxx, NINJA_STATUS="[%f/%t] ", LC_ALL="C.UTF-8")
-    env.update(CCACHE_BASEDIR=str(home.parent), CCACHE_NOHASHDIR="1")
+    env.update(CCACHE_BASEDIR=str(trees), CCACHE_NOHASHDIR="1")
     env["GIT_CEILING_DIRECTORIES"] = str(home)
     return env
 
 
-def _stamped(stamp: Path, config: str) -> dict[str, str]:
+def stamped(stamp: Path, config: str) -> dict[str, str]:
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         noted = json.loads(stamp.read_text())
         if noted["config"] == config:

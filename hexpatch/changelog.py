@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from hexpatch import oplog, proc, series, workspace
@@ -102,7 +102,7 @@ def between(
                 hidden.add(patch.name)
             elif parsed and f"patches/{patch.file}" in files:
                 # files of a landed patch may be gone
-                there = replace(patch, files=tuple(f for f in patch.files if f in files))
+                there = patch._replace(files=tuple(f for f in patch.files if f in files))
                 found[patch.name] = (
                     patch,
                     of_patch(parsed, there if _landed(patch) else patch, files),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hexpatch import lockfile
-from hexpatch.errors import HexpatchError
 from hexpatch.rows import Row
 from hexpatch.series import Series
 from hexpatch.session import Session
@@ -32,15 +31,8 @@ def check(session: Session, onto: str | None, *, fresh: bool = False) -> tuple[s
 
 def _locked(series: Series) -> list[Row] | None:
     """The rows that series.lock vouches for; None if anything differs from what it was made of."""
-    try:
-        lock = lockfile.read(series.root)
-    except HexpatchError:
-        return None
-    active = [p.name for p in series.active]
-    if lock is None or [p.name for p in lock.patches] != active:
-        return None
-    same_base = series.base.tree is not None and lock.base.tree == series.base.tree
-    if not same_base or lockfile.changed(lock, series, lambda p: (series.root / p).read_bytes()):
+    lock = lockfile.true(series)
+    if lock is None:
         return None
     moved = {p.name: p.placed for p in lock.patches}
     rows = []

@@ -7,9 +7,8 @@ import os
 import shutil
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hexpatch import workspace
 from hexpatch.errors import HexpatchError
@@ -28,8 +27,7 @@ _HALF_DONE = {
 _LEFT_OVER = (*_HALF_DONE, "MERGE_MSG", "MERGE_MODE", "AUTO_MERGE", "SQUASH_MSG")
 
 
-@dataclass(frozen=True)
-class Stage:
+class Stage(NamedTuple):
     """One index entry: mode, blob id, stage (0 merged; 1 base, 2 ours, 3 theirs) and path."""
 
     mode: int
@@ -38,8 +36,7 @@ class Stage:
     path: bytes
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(NamedTuple):
     """A file of the work tree beside the index: mode and blob, no blob for a file that goes."""
 
     path: bytes
@@ -47,8 +44,7 @@ class Shown:
     oid: str | None
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """A half-merged patch: index stages, files with conflict marks, the commit that is picked."""
 
     stages: tuple[Stage, ...]
@@ -58,9 +54,9 @@ class Layout:
 
     def as_json(self) -> dict[str, Any]:
         """For the journal."""
-        data = asdict(self)
-        for entry in (*data["stages"], *data["files"]):
-            entry["path"] = os.fsdecode(entry["path"])
+        data = self._asdict()
+        for key in ("stages", "files"):
+            data[key] = [{**x._asdict(), "path": os.fsdecode(x.path)} for x in data[key]]
         return data
 
 
@@ -170,9 +166,14 @@ class Checkout:
                 return self.repo.resolve(kept.read_text().strip())
         return None
 
-    def dirty(self) -> list[bytes]:
-        """Tracked files with uncommitted changes."""
-        out = self.repo.git("status", "--porcelain", "-z", "--untracked-files=no", "--no-renames")
+    def dirty(self, *, note: bool = False) -> list[bytes]:
+        """Tracked files with uncommitted changes.
+
+        After a checkout git must read them all: their times say nothing when the index is of the
+        same second. With `note` the index keeps what it has found, if nobody else writes it now.
+        """
+        args = ("status", "--porcelain", "-z", "--untracked-files=no", "--no-renames")
+        out = self.repo.git(*args, env={"GIT_OPTIONAL_LOCKS": "1"} if note else None)
         return [field[3:] for field in out.split(b"\0") if field]
 
     def unmerged(self) -> list[bytes]:

@@ -1,6 +1,5 @@
-"""The command line: `cli` with all commands registered."""
+"""The command line: `cli`, which loads its commands when they are asked for."""
 
-from hexpatch import cliproof, cliseries, clistack
 from hexpatch.cliroot import cli
 
-__all__ = ["cli", "cliproof", "cliseries", "clistack"]
+__all__ = ["cli"]

@@ -9,34 +9,61 @@ import click
 
 from hexpatch.cliroot import cli, complete, json_option, opened, revision
 
-_target = click.option("--target", default="cpu", metavar="NAME", help="What to build for [cpu].")
+_target = click.option(
+    "--target",
+    default="cpu",
+    metavar="NAME",
+    shell_complete=complete("targets"),
+    help="What to build for: cpu, or sim:NAME [cpu].",
+)
+_device = click.option(
+    "--target",
+    required=True,
+    metavar="sim:NAME",
+    shell_complete=complete("targets"),
+    help="The device model.",
+)
+_checks = click.option(
+    "--checks", metavar="LIST", help="Simulator: all, none, or some checks [none]."
+)
+_env = click.option(
+    "--env", multiple=True, metavar="NAME=VALUE", help="Simulator: GGML_HEXAGON_NAME for the runs."
+)
+_ops = click.option("-o", "ops", multiple=True, metavar="OP", help="Ops, as for test-backend-ops.")
+_params = click.option("-p", "params", metavar="REGEX", help="Parameters, as for test-backend-ops.")
 
 
 @cli.command()
 @_target
 @click.option("--base", "base_only", is_flag=True, help="Build the base instead of the stack.")
+@_checks
 @click.pass_context
-def build(ctx: click.Context, target: str, base_only: bool) -> None:
+def build(ctx: click.Context, target: str, base_only: bool, checks: str | None) -> None:
     """Build ggml and test-backend-ops of the stack.
 
     Each tree has its own build folder in .hexpatch/build; ccache is shared. The log is a file,
-    its last lines are shown on failure.
+    its last lines are shown on failure. Target sim:NAME builds upstream's Hexagon backend with a
+    stand-in for the SDK; after a kernel edit only that kernel is compiled again.
     """
     from hexpatch import prove, render
 
     with opened(ctx) as session:
-        built = prove.build(session, target, base_only=base_only)
+        built = prove.build(session, target, base_only=base_only, checks=checks)
     render.out(f"built  {built.bin}  ({built.seconds:.0f} s)")
     render.out(f"log    {built.log}")
 
 
 @cli.command()
 @_target
-@click.option("-o", "ops", multiple=True, metavar="OP", help="Ops, as for test-backend-ops.")
-@click.option("-p", "params", metavar="REGEX", help="Parameters, as for test-backend-ops.")
+@_ops
+@_params
+@click.option("--quick", is_flag=True, help="Every op, of the slow ones only telling cases.")
+@click.option("--full", is_flag=True, help="Every case of every op.")
 @click.option("--base", "base_only", is_flag=True, help="Judge the base alone.")
-@click.option("-j", "--jobs", type=int, help="Parallel cases.")
-@click.option("--timeout", type=float, default=900.0, help="Seconds per op [900].")
+@_checks
+@_env
+@click.option("-j", "--jobs", type=int, help="Parallel cases, or simulated devices.")
+@click.option("--timeout", type=float, help="Seconds per run of an op [900].")
 @click.option("--fresh", is_flag=True, help="Run again although the result is known.")
 @json_option
 @click.pass_context
@@ -45,9 +72,13 @@ def validate(
     target: str,
     ops: Sequence[str],
     params: str | None,
+    quick: bool,
+    full: bool,
     base_only: bool,
+    checks: str | None,
+    env: Sequence[str],
     jobs: int | None,
-    timeout: float,
+    timeout: float | None,
     fresh: bool,
     as_json: bool,
 ) -> None:
@@ -56,8 +87,10 @@ def validate(
     Case by case, with upstream's own test program.
 
     Target cpu loads the stack's CPU backend into the unpatched build as a second device, so a
-    wrong result can't be compared with itself. Results are kept with the trees they belong to.
-    Exit status 1 if a case broke or got lost, or nothing could be judged.
+    wrong result can't be compared with itself. Target sim:NAME runs both trees' kernels on a
+    device model, with fixed inputs; a case that fails with some inputs only is flaky, an expected
+    failure is known. Without -o, the ops of the patches are run. Results are kept with the trees
+    they belong to. Exit status 1 if a case broke or got lost, or nothing could be judged.
     """
     from hexpatch import prove, render
 
@@ -71,6 +104,10 @@ def validate(
             jobs=jobs,
             timeout=timeout,
             fresh=fresh,
+            quick=quick,
+            full=full,
+            checks=checks,
+            env=env,
         )
     if as_json:
         click.echo(prove.to_json(report))
@@ -80,6 +117,106 @@ def validate(
         render.out(f"evidence  {page}")
     if not report.green:
         ctx.exit(1)
+
+
+@cli.command()
+@_device
+@_ops
+@_params
+@click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    metavar="CASE",
+    help="A case of your own: m=9216,n=512,k=2560,type_a=q4_0 or OP(name=value,...).",
+)
+@click.option("--base", "base_only", is_flag=True, help="Measure the base alone.")
+@_env
+@click.option("-j", "--jobs", type=int, help="Simulated devices side by side.")
+@click.option("--timeout", type=float, default=900.0, help="Seconds per case [900].")
+@json_option
+@click.pass_context
+def bench(
+    ctx: click.Context,
+    target: str,
+    ops: Sequence[str],
+    params: str | None,
+    shapes: Sequence[str],
+    base_only: bool,
+    env: Sequence[str],
+    jobs: int | None,
+    timeout: float,
+    as_json: bool,
+) -> None:
+    """Count what ops do on a simulated device.
+
+    Base against stack: HVX instructions by class, HMX tiles, DMA, memory, dispatches.
+
+    From the counters and the device model's rates follows an estimated time: a range, with the
+    sources of the rates. No line of it is measured on a device, and every line says so. Changes
+    nothing but the build folders.
+    """
+    from hexpatch import bench as benching
+    from hexpatch import prove, render
+
+    with opened(ctx) as session:
+        rows, device = prove.bench(
+            session,
+            target,
+            ops=ops,
+            params=params,
+            shapes=shapes,
+            base_only=base_only,
+            env=env,
+            jobs=jobs,
+            timeout=timeout,
+        )
+    if as_json:
+        render.as_json(benching.to_json(rows, device))
+        return
+    for line in benching.lines(rows, device):
+        render.out(line)
+
+
+@cli.command()
+@_device
+@click.argument("functions", required=False, metavar="[REGEX]")
+@click.option("--base", "base_only", is_flag=True, help="Look at the base alone.")
+@click.option("--all", "every", is_flag=True, help="Every function, not only what differs.")
+@click.option("-j", "--jobs", type=int, help="Compilers side by side.")
+@json_option
+@click.pass_context
+def inspect(
+    ctx: click.Context,
+    target: str,
+    functions: str | None,
+    base_only: bool,
+    every: bool,
+    jobs: int | None,
+    as_json: bool,
+) -> None:
+    """Show what a Hexagon compiler makes of the kernels.
+
+    Packets, and of inner loops what should not be there: spills, promotions, divides.
+
+    Compiles the DSP sources of base and stack for the real arch of the device model, with a clang
+    that has the Hexagon target, and shows functions (matching REGEX) that came out differently. It
+    is not Qualcomm's compiler: compare versions with it, don't count cycles.
+    """
+    from hexpatch import inspecting, prove, render
+
+    with opened(ctx) as session:
+        found = prove.inspect(session, target, functions=functions, base_only=base_only, jobs=jobs)
+    chosen = inspecting.shown(found, alone=base_only, every=every or functions is not None)
+    if as_json:
+        render.as_json(inspecting.to_json(chosen))
+        return
+    if not chosen:
+        what = "no function has spills in loops" if base_only else "no function differs"
+        render.say(f"{what} ({len(found)} looked at; --all shows them)")
+        return
+    head, *rows = inspecting.table(chosen, alone=base_only)
+    render.table(rows, head=head)
 
 
 @cli.command()

@@ -10,6 +10,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,33 +24,42 @@ if TYPE_CHECKING:
 
     from hexpatch.session import Session
 
-_ORDER = [
-    "init",
-    "import",
-    "new",
-    "drop",
-    "series",
-    "status",
-    "check",
-    "apply",
-    "refresh",
-    "rebase",
-    "undo",
-    "log",
-    "build",
-    "validate",
-    "export",
-    "changelog",
-    "upstream",
-    "completion",
-]
+# The commands in the order of a day's work, and where they are: a module is loaded for the command
+# that is asked for, all of them only for `--help`.
+_COMMANDS = {
+    "init": "cliseries",
+    "import": "cliseries",
+    "new": "cliseries",
+    "drop": "cliseries",
+    "series": "cliseries",
+    "status": "cliseries",
+    "check": "cliseries",
+    "apply": "clistack",
+    "refresh": "clistack",
+    "rebase": "clistack",
+    "undo": "clistack",
+    "log": "clistack",
+    "build": "cliproof",
+    "validate": "cliproof",
+    "bench": "cliproof",
+    "inspect": "cliproof",
+    "export": "cliproof",
+    "changelog": "cliproof",
+    "upstream": "cliproof",
+    "completion": "cliproof",
+}
 
 
 class _Cli(click.Group):
-    """Commands in the order of a day's work; errors become text here and nowhere else."""
+    """The commands by name; errors become text here and nowhere else."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return _ORDER
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in _COMMANDS:
+            import_module(f"hexpatch.{_COMMANDS[cmd_name]}")
+        return super().get_command(ctx, cmd_name)
 
     def main(self, *args: Any, **extra: Any) -> Any:
         from hexpatch import render
@@ -140,7 +150,11 @@ def complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[
     def names(ctx: click.Context, param: click.Parameter, start: str) -> list[str]:
         from hexpatch import catalogue, series, workspace
 
-        if kind == "onto":
+        if kind == "targets":
+            from hexpatch.sim import devices
+
+            known = ["cpu", *(f"sim:{name}" for name in devices.load())]
+        elif kind == "onto":
             known = ["master", *(entry.name for entry in catalogue.entries())]
         else:
             folder = Path(ctx.find_root().params.get("directory") or ".").resolve()

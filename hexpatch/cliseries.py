@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -76,7 +75,9 @@ def init(
             found = edit.init(run, text, base)
         except HexpatchError:
             if first and not ws.journal.exists():
-                shutil.rmtree(ws.state)
+                from shutil import rmtree
+
+                rmtree(ws.state)
             raise
         finally:
             run.close()

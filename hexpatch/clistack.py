@@ -131,9 +131,7 @@ def rebase(
             outcome = rebasing.resume(session, skip=how == "skip", keep_going=keep_going)
         else:
             assert onto is not None
-            rebasing.ready(session)  # before anything is downloaded
-            found = session.upstream.resolve(onto)
-            outcome = rebasing.start(session, found, keep_going=keep_going)
+            outcome = rebasing.start(session, onto, keep_going=keep_going)
         where = session.ws.checkout
     if as_json:
         _rebase_json(outcome)

@@ -14,7 +14,7 @@ from hexpatch.tbo import BAD, FAIL, OK, UNKNOWN, UNSUPPORTED, CaseResult, op_of
 
 Cases = Mapping[str, CaseResult]
 
-PRISTINE, HOST, SELF, ALONE = "pristine", "host", "self", "alone"
+PRISTINE, HOST, SELF, ALONE, SIM = "pristine", "host", "self", "alone", "sim"
 LIMITS = {
     PRISTINE: "reference: the CPU backend of the base",
     HOST: "reference: the stack's own library, with the CPU backends of base and stack in it; a "
@@ -22,8 +22,9 @@ LIMITS = {
     SELF: "reference: the stack itself, because the stack changes headers that base and stack "
     "would have to share; a wrong result that is wrong every time passes",
     ALONE: "reference: the base itself; a wrong result that is wrong every time passes",
+    SIM: "reference: the CPU backend of the same tree (`validate --target cpu` judges that one)",
 }
-REFERENCE = {PRISTINE: "base", HOST: "both", SELF: "stack", ALONE: "base"}
+REFERENCE = {PRISTINE: "base", HOST: "both", SELF: "stack", ALONE: "base", SIM: "cpu"}
 TOLERANCE = (
     "a case passes within upstream's tolerance (mostly an error of 1e-7, 5e-4 for MUL_MAT and "
     "FLASH_ATTN_EXT): passing does not mean the same numbers"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from hexpatch import objects, refresh, resolutions
@@ -98,7 +97,7 @@ def take(session: Session, pending: dict[str, Any]) -> str:
         )
     item = next(a for a in session.stack.patches if a.name == pending["current"])
     commit = repo.commit(item.commit)
-    fixed = dataclasses.replace(commit, tree=tree, parents=(head,))
+    fixed = commit._replace(tree=tree, parents=(head,))
     return session.store.add("commit", objects.format_commit(fixed))
 
 

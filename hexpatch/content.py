@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from hexpatch.errors import HexpatchError
 from hexpatch.objects import EXECUTABLE, FILE, Commit, object_id
 from hexpatch.patchfile import FileDiff, parse_diff
 from hexpatch.prbranch import public_message
 from hexpatch.refresh import linear
 from hexpatch.repo import Repo
 from hexpatch.series import Patch, Series
-from hexpatch.session import source_from
+from hexpatch.stack import parse_once
 from hexpatch.workspace import FileState
 
 EXPORTS = "refs/hexpatch/export/"
@@ -46,10 +47,15 @@ def of_commit(commit: Commit, diff: bytes) -> Content:
 
 def of_patch(parsed: Series, patch: Patch, files: FileState) -> Content:
     """Content of a patch and the files it owns. Whose hands a new file is in does not matter."""
-    source = source_from(parsed, patch, files)
-    mail = source.patch
+    name = f"patches/{patch.file}"
+    if name not in files:
+        raise HexpatchError(f"{name} does not exist")
+    mail = parse_once(files[name][0], name, whole=True)
     found = [_file(d, mail.diff) for d in mail.diffs]
-    found += [_owned(path, mode, data) for path, mode, data in source.owned]
+    for file in patch.files:
+        data, executable = files[file]
+        mode = EXECUTABLE if executable else FILE
+        found.append(_owned(parsed.upstream_path(file).encode(), mode, data))
     message = public_message(mail.message, parsed.strip_trailers)
     return Content(message, (mail.author_name, mail.author_email), tuple(sorted(found)))
 
@@ -63,7 +69,6 @@ def _file(diff: FileDiff, data: bytes) -> FileContent:
 
 
 def _owned(path: bytes, mode: int, data: bytes) -> FileContent:
-    mode = EXECUTABLE if mode == EXECUTABLE else FILE
     if b"\0" in data[:8000]:
         return "add", path, b"", mode, object_id("blob", data), ()
     lines = data.split(b"\n")

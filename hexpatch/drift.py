@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from hexpatch import place
 from hexpatch.objects import EMPTY_BLOB
-from hexpatch.patchfile import parse_diff
+from hexpatch.patchfile import Hunk, parse_diff
 from hexpatch.repo import Repo
 from hexpatch.tree import Content, Entry, Tree
 
@@ -74,37 +74,43 @@ class Drift:
             }
         return self._renames
 
-    def splice(self, change: Change, ours: Entry) -> tuple[list[bytes], int] | None:
+    def splice(self, change: Change, ours: Entry) -> tuple[Content, int] | None:
         """The file after the hunks and their common offset, or None if a real merge is needed."""
         blocks = self._of(change, ours)
         if blocks is None or not change.hunks:
             return None
         lines = ours.content.lines
-        places = []
+        places: list[int] = []
+        end = 0
         for at, hunk in change.hunks:
             there = _inside(blocks, at, len(hunk.old))
-            if there is None or not place.fits(lines, there, hunk):
+            if there is None or there < end or not place.fits(lines, there, hunk):
                 return None
             places.append(there)
+            end = there + len(hunk.old)
         if not _anchored(change, lines, places, *self._counted(change, ours.content)):
             return None
         offset = places[0] - change.hunks[0][0]
-        return place.splice(lines, [h for _, h in change.hunks], places), offset
+        return ours.content.spliced([h for _, h in change.hunks], places), offset
 
     def follow(self, change: Change, after: Change, *, spliced: bool) -> None:
-        """Keep the blocks true after a patch changed the path on both sides."""
+        """Keep the blocks true after a patch changed the path on both sides.
+
+        Where git has merged it they are a guess, which `splice` holds against the lines.
+        """
+        blocks = self._blocks.pop(change.path, None)
         if change.old_path is None or after.post is None or change.moved:
-            self._blocks.pop(change.path, None)
             return
-        blocks = self._blocks.get(change.path)
-        if spliced and blocks is not None and change.hunks:
-            for at, hunk in reversed(change.hunks):
-                grow = len(hunk.new) - len(hunk.old)
-                blocks = [_shift(b, at, grow) for b in blocks]
-            self._blocks[change.path] = blocks
+        if blocks is None or not change.hunks:
+            return
+        blocks = _shifted(blocks, change.hunks)
+        if spliced:
             self._recount(change, after)
-        elif blocks is not None or not spliced:
-            self._blocks.pop(change.path, None)
+        else:
+            more = _growth(after) - _growth(change)  # upstream had a part of it
+            last = change.hunks[-1][0]
+            blocks = [(one, two + more if one > last else two, n) for one, two, n in blocks]
+        self._blocks[change.path] = blocks
 
     def forget(self, change: Change) -> None:
         """The path changed on one side only."""
@@ -121,8 +127,12 @@ class Drift:
         return known[2], known[3]
 
     def _recount(self, change: Change, after: Change) -> None:
-        known = self._counts.get(change.path)
+        known = self._counts.pop(change.path, None)
         if known is None or change.post is None or after.post is None:
+            return
+        assert change.pre is not None
+        assert after.pre is not None
+        if known[0] is not change.pre.content or known[1] is not after.pre.content:
             return
         for counts in known[2:]:
             for _, hunk in change.hunks:
@@ -234,10 +244,29 @@ def _anchored(
     return True
 
 
-def _shift(block: Block, at: int, grow: int) -> Block:
-    one, two, count = block
-    if one > at:
-        return one + grow, two + grow, count
-    if one <= at < one + count:
-        return one, two, count + grow
-    return block
+def _shifted(blocks: list[Block], hunks: Sequence[tuple[int, Hunk]]) -> list[Block]:
+    """The blocks after the hunks went in on both sides: those further down move, theirs grow."""
+    out: list[Block] = []
+    moved = n = 0
+    for one, two, count in blocks:
+        while n < len(hunks) and hunks[n][0] < one:
+            moved += _grows(hunks[n][1])
+            n += 1
+        inside = 0
+        while n < len(hunks) and hunks[n][0] < one + count:
+            inside += _grows(hunks[n][1])
+            n += 1
+        out.append((one + moved, two + moved, count + inside))
+        moved += inside
+    return out
+
+
+def _grows(hunk: Hunk) -> int:
+    return len(hunk.new) - len(hunk.old)
+
+
+def _growth(change: Change) -> int:
+    """How many lines a change adds to its file."""
+    assert change.pre is not None
+    assert change.post is not None
+    return len(change.post.content.lines) - len(change.pre.content.lines)

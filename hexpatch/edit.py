@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from hexpatch import mail, objects, oplog, proc, refresh, seriesedit, stack, walk, workspace
@@ -73,15 +74,22 @@ def _ready(session: Session) -> None:
     session.clean()
 
 
-def add_patches(session: Session, patches: Sequence[PatchFile], names: Sequence[str]) -> Edited:
-    """Append parsed patches to the series; all of them or none."""
+def add_patches(
+    session: Session, patches: list[Callable[[], PatchFile]], names: Sequence[str]
+) -> Edited:
+    """Append patches to the series, all of them or none.
+
+    Each is parsed when it is its turn, and let go then: `patches` is used up.
+    """
     _ready(session)
     named = _current(session)
     tree = Tree(session.store, session.stack.tree)
     parent = session.stack.tip
     taken = [p.name for p in session.series.patches]
     notes: list[str] = []
-    for patch, wanted in zip(patches, names, strict=True):
+    assert len(patches) == len(names)
+    for wanted in names:
+        patch = patches.pop(0)()
         name = wanted or slug(patch.subject, taken)
         if name in taken:
             raise HexpatchError(f"there is a patch named {name} already", "use --name")
@@ -93,7 +101,9 @@ def add_patches(session: Session, patches: Sequence[PatchFile], names: Sequence[
         commit = objects.parse_commit(session.store.read(oid, "commit"))
         named.append(Named(name, oid, commit, None))
         parent = oid
-    return _commit(session, session.series, workspace.durable(session.ws.root), named, notes)
+        del patch, source  # a large patch must be gone before the next one comes
+    files = workspace.durable(session.ws.root)
+    return _commit(session, session.series, files, files, named, notes)
 
 
 def _place(session: Session, tree: Tree, source: Source, notes: list[str]) -> None:
@@ -145,14 +155,17 @@ def _three_way(
 def _commit(
     session: Session,
     series: Series,
+    before: FileState,
     files: FileState,
     named: Sequence[Named],
     notes: Sequence[str] = (),
     *,
     anew: bool = False,
 ) -> Edited:
-    """Refresh the files from these commits, prove the round trip, record and carry out."""
-    before = workspace.durable(session.ws.root)
+    """Refresh the files from these commits, prove the round trip, record and carry out.
+
+    `files` is what the series starts from; `before`, how it lies on the disk.
+    """
     session.store.flush()
     out = refresh.to_files(session.store, series, files, session.base.commit, named, anew=anew)
     for item in named:
@@ -176,22 +189,22 @@ def _trailers(yaml: bytes, item: Named) -> bytes:
     return yaml
 
 
-def read_mails(paths: Sequence[Path], say: object) -> list[PatchFile]:
+def read_mails(paths: Sequence[Path], say: object) -> list[Callable[[], PatchFile]]:
     """Patches from patch files and mailboxes, in the order given."""
     assert callable(say)
-    patches: list[PatchFile] = []
+    patches: list[Callable[[], PatchFile]] = []
     for path in paths:
         found, notes = mail.read_series(path.read_bytes(), os.fspath(path))
         for note in notes:
             say(f"{path}: {note}")
-        patches += found
+        patches += [one.parse for one in found]
     if not patches:
         names = ", ".join(os.fspath(p) for p in paths)
         raise HexpatchError(f"{names}: only a cover letter, no patch", "name the patches too")
     return patches
 
 
-def read_range(session: Session, spec: str) -> list[PatchFile]:
+def read_range(session: Session, spec: str) -> list[Callable[[], PatchFile]]:
     """Patches from commits: `A..B` as git means it, or a branch counted from the pinned base."""
     start, dots, end = spec.partition("..")
     tip = session.upstream.resolve(end if dots else start).commit
@@ -199,17 +212,17 @@ def read_range(session: Session, spec: str) -> list[PatchFile]:
     commits = refresh.linear(session.repo, _fork_point(session, from_, tip), tip)
     if not commits:
         raise HexpatchError(f"{spec} has no commits", "name a branch or a range BASE..TIP")
-    diffs = dict(session.repo.patches([oid for oid, _ in commits], "-C"))
-    out = []
+    diffs = session.repo.patches([oid for oid, _ in commits], "-C")
+
+    def next_one(oid: str, commit: Commit) -> PatchFile:
+        kept = commit._replace(message=refresh.clean_message(commit.message))
+        shown = refresh.patch_of(kept, next(diffs)[1])
+        return parse_patch(render_patch(shown), oid[:12], bare=True)
+
     for oid, commit in commits:
         if "\n" in commit.message.strip("\n").partition("\n\n")[0]:
             session.say(f"{oid[:12]}: its title has two lines; both are kept")
-        shown = refresh.patch_of(
-            Commit(**{**commit.__dict__, "message": refresh.clean_message(commit.message)}),
-            diffs[oid],
-        )
-        out.append(parse_patch(render_patch(shown), oid[:12]))
-    return out
+    return [partial(next_one, oid, commit) for oid, commit in commits]
 
 
 def _fork_point(session: Session, base: str, tip: str) -> str:
@@ -332,7 +345,8 @@ def drop(session: Session, names: Sequence[str]) -> Edited:
         commit = objects.parse_commit(session.store.read(oid, "commit"))
         named.append(Named(item.name, oid, commit, session.series.patch(item.name)))
         parent = oid
-    files = workspace.durable(session.ws.root)
+    before = workspace.durable(session.ws.root)
+    files = dict(before)
     for name in gone:
         patch = session.series.patch(name)
         if patch not in session.series.active:
@@ -341,7 +355,8 @@ def drop(session: Session, names: Sequence[str]) -> Edited:
             for file in patch.files:
                 files.pop(file, None)
     files[SERIES] = (yaml, False)
-    edited = _commit(session, parse(yaml, session.ws.root, disk=False), files, named)
+    series = parse(yaml, session.ws.root, disk=False)
+    edited = _commit(session, series, before, files, named)
     for name in gone:
         edited.fate[name] = "dropped"
     return edited
@@ -376,4 +391,4 @@ def take_commits(session: Session, *, anew: bool = False) -> Edited:
         session.store, base, refresh.name_commits(commits, old, session.series, session.repo)
     )
     files = workspace.durable(session.ws.root)
-    return _commit(session, session.series, files, named, anew=anew)
+    return _commit(session, session.series, files, files, named, anew=anew)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
 class HexpatchError(Exception):
@@ -26,8 +26,7 @@ class MissingObject(HexpatchError):
     """An object is not in the store, and could not be fetched either."""
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(NamedTuple):
     """One finding in a file: where (1-based; 0 = unknown) and what."""
 
     path: str

@@ -8,12 +8,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-FORMAT = 2
+FORMAT = 3
 PASSED, FIXED, BROKEN, LOST, NEW = "passed", "fixed", "broken", "lost", "new"
 STILL, UNSUPPORTED, UNKNOWN = "still failing", "unsupported", "unknown"
 FAILED = "failed"  # the verdict where only one tree was judged
+KNOWN = "known"  # fails, and is listed as failing, with the reason
+FLAKY = "flaky"  # fails with some inputs and passes with others
 TOTALS = ("passed", "failed", "fixed", "broken", "lost", "new", "unsupported")
-SHOWN = (BROKEN, LOST, FAILED, UNKNOWN, STILL, FIXED, NEW)  # in this order, worst first
+# in this order, worst first
+SHOWN = (BROKEN, LOST, FAILED, UNKNOWN, FLAKY, STILL, KNOWN, FIXED, NEW)
 _RED = (BROKEN, LOST, FAILED, UNKNOWN)
 
 
@@ -27,6 +30,20 @@ class CaseVerdict:
     stack: str | None
     verdict: str
     error: str = ""
+    base_error: float | None = None  # the NMSE, where it was measured
+    stack_error: float | None = None
+
+
+@dataclass(frozen=True)
+class FaultRow:
+    """Faults of one kind in an op's function: how often at the base and with the stack."""
+
+    kind: str
+    op: str
+    function: str
+    where: tuple[str, ...]
+    base: int | None
+    stack: int | None
 
 
 @dataclass(frozen=True)
@@ -56,6 +73,8 @@ class Report:
     tools: dict[str, str]
     reference: str = "base"  # base, both or stack: whose CPU backend the stack's was compared with
     cached: bool = False
+    simulated: str = ""  # the device model, where no real device was used
+    faults: tuple[FaultRow, ...] = ()
 
     @property
     def green(self) -> bool:
@@ -96,7 +115,10 @@ def per_op(cases: Sequence[CaseVerdict]) -> tuple[OpCounts, ...]:
 def to_json(report: Report) -> str:
     """One stable text for a report: sorted keys, one line per case."""
     data = asdict(report)
-    rows = [vars(case) for case in report.cases]
+    rows = [
+        {k: v for k, v in vars(case).items() if v is not None or not k.endswith("_error")}
+        for case in report.cases
+    ]
     data.update(format=FORMAT, green=report.green, cases="@cases@")
     lines = ",\n".join("  " + json.dumps(row) for row in rows)
     text = json.dumps(data, indent=1, sort_keys=True)
@@ -112,6 +134,9 @@ def from_json(text: str) -> Report:
     try:
         data["cases"] = tuple(CaseVerdict(**row) for row in data["cases"])
         data["per_op"] = tuple(OpCounts(**row) for row in data["per_op"])
+        data["faults"] = tuple(
+            FaultRow(**{**row, "where": tuple(row["where"])}) for row in data["faults"]
+        )
         for name in ("ops", "notes", "limits", "problems"):
             data[name] = tuple(data[name])
         return Report(**data)
@@ -120,6 +145,39 @@ def from_json(text: str) -> Report:
 
 
 # -- terminal ----------------------------------------------------------------------------
+
+
+def accuracy(report: Report) -> list[list[str]]:
+    """Header and a row per op: the largest NMSE at the base and with the stack, and their ratio.
+
+    Only cases that passed, and on both sides where there are two.
+    """
+    worst: dict[str, list[float]] = {}
+    both = bool(report.stack_tree)
+    for case in report.cases:
+        sides = [(case.base, case.base_error)] + [(case.stack, case.stack_error)] * both
+        if any(status != "OK" or error is None for status, error in sides):
+            continue
+        held = worst.setdefault(case.op, [0.0] * len(sides))
+        for at, (_, error) in enumerate(sides):
+            held[at] = max(held[at], error or 0.0)
+    rows = [["op", "base", "stack", "ratio"] if both else ["op", "base"]]
+    for op, errors in worst.items():
+        if any(errors):
+            ratio = f"{errors[1] / errors[0]:.3g}" if both and errors[0] else ""
+            rows.append([op, *(f"{e:.3g}" for e in errors), *([ratio] if both else [])])
+    return rows if len(rows) > 1 else []
+
+
+def fault_table(report: Report) -> list[list[str]]:
+    """Header and a row per fault."""
+    if not report.faults:
+        return []
+    rows = [["fault", "op", "function", "base", "stack", "at"]]
+    for f in report.faults:
+        counts = ["" if n is None else str(n) for n in (f.base, f.stack)]
+        rows.append([f.kind, f.op, f.function, *counts, ", ".join(f.where)])
+    return rows
 
 
 def table(report: Report) -> list[list[str]]:
@@ -136,11 +194,13 @@ def headline(report: Report) -> str:
     if report.problems:
         return f"not a result: {report.problems[0]}"
     parts = [f"{n} {name}" for name, n in report.totals.items() if n and name != "unsupported"]
-    still = len(report.of(STILL))
-    if still:
-        parts.append(f"{still} failing before and after")
+    for verdict, words in ((STILL, "failing before and after"), (KNOWN, "known"), (FLAKY, FLAKY)):
+        if found := len(report.of(verdict)):
+            parts.append(f"{found} {words}")
     weak = "" if report.reference != "stack" else " (but only compared with itself)"
-    return ("green: " if report.green else "red: ") + (", ".join(parts) or "nothing ran") + weak
+    made = f" (simulated {report.target})" if report.simulated else ""
+    colour = "green: " if report.green else "red: "
+    return colour + (", ".join(parts) or "nothing ran") + weak + made
 
 
 # -- page --------------------------------------------------------------------------------
@@ -186,6 +246,7 @@ def to_html(report: Report, title: str) -> str:
     out.append("<h2>What was run</h2><dl>")
     facts = {
         "target": report.target,
+        **({"simulated": report.simulated} if report.simulated else {}),
         "ops": ", ".join(report.ops),
         "params": report.params or "all",
         "base tree": report.base_tree,
@@ -195,7 +256,13 @@ def to_html(report: Report, title: str) -> str:
     }
     out += [f"<dt>{e(k)}</dt><dd><code>{e(v)}</code></dd>" for k, v in facts.items()]
     out.append("</dl><h2>By op</h2>")
-    out += _html_table(report)
+    out += _html_table(table(report))
+    if report.faults:
+        out.append("<h2>Faults (simulated)</h2>")
+        out += _html_table(fault_table(report), total=False)
+    if errors := accuracy(report):
+        out.append("<h2>Largest NMSE of passing cases</h2>")
+        out += _html_table(errors, total=False)
     for verdict in SHOWN:
         out += _html_cases(verdict, report.of(verdict))
     out += _texts("Notes", report.notes)
@@ -211,13 +278,13 @@ def _texts(heading: str, texts: Sequence[str]) -> list[str]:
     return [f"<h2>{html.escape(heading)}</h2><ul>{items}</ul>"]
 
 
-def _html_table(report: Report) -> list[str]:
-    head, *rows = table(report)
+def _html_table(cells: Sequence[Sequence[str]], *, total: bool = True) -> list[str]:
+    head, *rows = cells
     out = ['<div class="scroll"><table><thead><tr>']
     out += [f"<th>{html.escape(cell)}</th>" for cell in head]
     out.append("</tr></thead><tbody>")
     for row in rows:
-        out.append('<tr class="total">' if row is rows[-1] else "<tr>")
+        out.append('<tr class="total">' if total and row is rows[-1] else "<tr>")
         for name, cell in zip(head, row, strict=True):
             tone = ""
             if cell not in ("", "0") and name in ("failed", BROKEN, LOST):

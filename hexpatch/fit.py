@@ -13,26 +13,20 @@ from hexpatch.tree import Tree
 
 def placed(session: Session) -> list[Row]:
     """A row for every patch, by placing all hunks in memory."""
-    base = session.base
-    tree = Tree(session.store, base.tree)
-    laid = {(r.name): r for r in stack.lay_all(tree, stack.sources(session.series))}
-    rows = []
-    for patch in session.series.patches:
-        result = laid.get(patch.name)
-        if result is None:
-            rows.append(Row(patch.name, "hold" if patch.state == "hold" else "landed"))
-        else:
-            rows.append(_row(result))
-    return rows
+    tree = Tree(session.store, session.base_tree)
+    # mapped: a large patch must be gone before the next one comes
+    rows = dict(map(_row, stack.lay_all(tree, stack.sources(session.series))))
+    return [
+        rows.get(p.name) or Row(p.name, "hold" if p.state == "hold" else "landed")
+        for p in session.series.patches
+    ]
 
 
-def _row(result: Laid | Failed) -> Row:
+def _row(result: Laid | Failed) -> tuple[str, Row]:
     if isinstance(result, Failed):
         detail = tuple(c.line for c in result.conflicts)
         word = "blocked" if result.blocked_by else "conflict"
-        return Row(result.name, word, detail, result.blocked_by)
+        return result.name, Row(result.name, word, detail, result.blocked_by)
     moved = [(p, h) for c in result.changes for p, h in c.hunks if p != stated(h)]
-    if not moved:
-        return Row(result.name, "ok")
     detail = tuple(f"{hunk_name(h)} sits at line {p + 1}" for p, h in moved[:5])
-    return Row(result.name, "offset", detail)
+    return result.name, Row(result.name, "offset" if moved else "ok", detail)

@@ -7,7 +7,7 @@ import re
 from hexpatch.binpatch import BadBinary, parse_binary
 from hexpatch.diffpath import QUOTED, bare, check_path, halves, shown, unquote
 from hexpatch.errors import HexpatchError
-from hexpatch.filediff import FileDiff, Hunk, file_mode, has_content, make_diff
+from hexpatch.filediff import FileDiff, Hunk, file_mode, has_content
 from hexpatch.hunks import Section
 
 START = b"diff --git "
@@ -98,7 +98,7 @@ class _FileSection(Section):
         ids = old_id.decode(), new_id.decode()
         hunks = self.hunks()
         end = self.end(True) - base
-        return make_diff(
+        return FileDiff(
             "modify", path, path, file_mode(mode), None, *ids, None, hunks, None, False,
             self.start - base, end,
         )  # fmt: skip
@@ -138,7 +138,7 @@ class _FileSection(Section):
             self.fail("an unknown line after the header")
         self.check(kind, said, hunks, bool(binary) or missing, pair is not None)
         similarity = said.get("similarity")
-        return make_diff(
+        return FileDiff(
             kind,
             old,
             new,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hexpatch import maildate
 from hexpatch.errors import HexpatchError
@@ -36,8 +36,7 @@ _DANGER = re.compile(
 _BLANKS = " \t\n\r"
 
 
-@dataclass(frozen=True, slots=True)
-class Mail:
+class Mail(NamedTuple):
     """What a mail says before its diff.
 
     `data` from `rest` on is what follows the message; `before` lines of the file came before

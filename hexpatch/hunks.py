@@ -10,11 +10,12 @@ from typing import NoReturn
 
 from hexpatch.diffpath import shown
 from hexpatch.errors import HexpatchError
-from hexpatch.filediff import Hunk, make_hunk
+from hexpatch.filediff import Hunk
 
 _HUNK = re.compile(rb"@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)", re.DOTALL)
 _ONE_BLOCK = re.compile(rb"([ \n]*)(-*)(\+*)([ \n]*)")
 _WHOLE = re.compile(rb"@@ -0,0 \+1(?:,([1-9]\d*))? @@")
+_PIECE = 1 << 20
 _NOT_OLD = bytes.maketrans(b"+", b"\0")
 _NOT_NEW = bytes.maketrans(b"-", b"\0")
 _FIRST: Callable[[bytes], int] = itemgetter(0)
@@ -100,19 +101,26 @@ class Section:
         if eof:
             self.skipped += 1
             self.body = data.find(b"\n", end + 1, stop) + 1 or stop
-        return make_hunk(0, 0, 1, size, b"", [], new, False, eof, 0, 0, size, 0)
+        return Hunk(0, 0, 1, size, b"", [], new, False, eof, 0, 0, size, 0)
 
     def unfold(self) -> None:
         """Split what is left into lines: their first bytes in `kinds`, the tails in `lines`.
 
         An empty line's kind is a newline.
         """
-        lines = self.data[self.body : self.stop].split(b"\n")
-        if not lines[-1]:
-            lines.pop()
-        firsts = map(_FIRST, (x or b"\n" for x in lines) if b"" in lines else lines)
-        self.kinds = bytes(len(self.lines)) + bytes(firsts)
-        self.lines += map(_TAIL, lines)
+        kinds = [bytes(len(self.lines))]
+        at = self.body
+        while at < self.stop:
+            # piece by piece: until their first bytes are cut off all lines are in memory twice
+            end = self.data.find(b"\n", at + _PIECE, self.stop) + 1 or self.stop
+            lines = self.data[at:end].split(b"\n")
+            if not lines[-1]:
+                lines.pop()
+            firsts = map(_FIRST, (x or b"\n" for x in lines) if b"" in lines else lines)
+            kinds.append(bytes(firsts))
+            self.lines += map(_TAIL, lines)
+            at = end
+        self.kinds = b"".join(kinds)
         # A last line without a newline is no part of a hunk, unless it is the marker.
         self.body_end = len(self.lines) - (self.cut and self.kinds[-1:] != b"\\")
 
@@ -142,7 +150,7 @@ class Section:
             self.fail("the hunk changes nothing", start)
         lines = self.lines
         self.at = stop
-        return make_hunk(
+        return Hunk(
             int(old_start), old_len, int(new_start), new_len, section,
             lines[at:two] + lines[three:stop], lines[at:one] + lines[two:stop],
             False, False, one - at, stop - three, added, removed,

@@ -6,11 +6,10 @@ upstream commit; a later upstream edit on top does not change that, taking it ou
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 from hexpatch import place
 from hexpatch.merge import core
@@ -29,8 +28,7 @@ _SHORT, _LONG, _NEAR = 5, 24, 20  # letters, letters, lines
 _Blob = tuple[int, str]  # mode and id
 
 
-@dataclass(frozen=True)
-class Landing:
+class Landing(NamedTuple):
     """A patch that upstream has, or had. how: exactly, in other words, squashed."""
 
     name: str
@@ -46,8 +44,7 @@ class Landing:
         return f"{where}, taken back by {self.reverted_by}" if self.reverted_by else where
 
 
-@dataclass(frozen=True)
-class _Step:
+class _Step(NamedTuple):
     before: str
     commit: str
     subject: str
@@ -67,7 +64,7 @@ def find(
     steps = _walk(store.repo, base, onto)
     followers = [_Follower(item) for item in laid]
     for step in steps:
-        files = _Files(store, step)
+        files = _Files(store, step, keep=len(steps) == 1)
         for follower in followers:
             follower.go(store, step, files)
     found = {f.name: f.landing for f in followers if f.landing is not None}
@@ -162,10 +159,10 @@ class _Trace:
             marks.append((more, old, place.count(lines, old)))
         return marks
 
-    def may_stand(self, lines: frozenset[bytes] | None) -> bool:
-        """A quick no: lines that every form of the change has are not there."""
-        return lines is None or all(
-            any(lines.issuperset(block) for block in more) for more in self.blocks if more
+    def may_stand(self, data: bytes | None) -> bool:
+        """A quick no: none of the blocks of a hunk is there."""
+        return data is None or all(
+            any(b"\n".join(block) in data for block in more) for more in self.blocks if more
         )
 
     def stands(self, entry: Entry | None) -> bool:
@@ -237,13 +234,13 @@ class _Follower:
                     now = moved
                     self.where[now] = self.where.pop(path)
             if trace not in self.have:
-                if trace.may_stand(files.lines(now)) and trace.stands(files.entry(now)):
+                if trace.may_stand(files.data(now)) and trace.stands(files.entry(now)):
                     self.have.add(trace)
             elif trace.taken_back(files.entry(now)):
                 self.have.discard(trace)
                 if self.landing is not None and not self.landing.reverted_by:
                     by = f"{step.commit[:10]} `{step.subject}`"
-                    self.landing = dataclasses.replace(self.landing, reverted_by=by)
+                    self.landing = self.landing._replace(reverted_by=by)
         whole = bool(mine) and len(self.have) == len(self.where)
         if whole and (self.landing is None or self.landing.reverted_by):
             exact = step.blobs.keys() == self.where.keys() and all(
@@ -256,24 +253,29 @@ class _Follower:
 class _Files:
     """The files of one upstream commit, read once for all patches."""
 
-    def __init__(self, store: Store, step: _Step) -> None:
+    def __init__(self, store: Store, step: _Step, *, keep: bool) -> None:
         self._store = store
         self._step = step
+        self._keep = keep  # one step: these are the files that the stack will stand on
         self._entries: dict[bytes, Entry | None] = {}
-        self._lines: dict[bytes, frozenset[bytes] | None] = {}
 
     def entry(self, path: bytes) -> Entry | None:
         """The file after the commit."""
         if path not in self._entries:
-            self._entries[path] = _entry(self._store, self._step.blobs[path][1])
+            mode, oid = blob = self._step.blobs[path][1]
+            entry = _entry(self._store, blob)
+            if entry is not None and self._keep:
+                entry = Entry(mode, self._store.content(oid))
+            self._entries[path] = entry
         return self._entries[path]
 
-    def lines(self, path: bytes) -> frozenset[bytes] | None:
-        """Its lines, for a quick no."""
-        if path not in self._lines:
-            entry = self.entry(path)
-            self._lines[path] = None if entry is None else frozenset(entry.content.lines)
-        return self._lines[path]
+    def data(self, path: bytes) -> bytes | None:
+        """Its bytes, for a quick no."""
+        entry = self.entry(path)
+        if entry is None:
+            return None
+        text = entry.content.text
+        return entry.content.data if text is None else text.data
 
 
 def _moved_to(repo: Repo, step: _Step, path: bytes) -> bytes | None:
@@ -339,16 +341,17 @@ def applied_twice(before: Tree, after: Tree, item: Laid) -> list[str]:
         ours, made = before.get(change.path), after.get(change.path)
         if change.pre is None or ours is None or made is None or ours.same(change.pre):
             continue
-        base, lines, result = (e.content.lines for e in (change.pre, ours, made))
         for _, hunk in change.hunks:
             added = hunk.new[hunk.lead : len(hunk.new) - hunk.trail]
             size = sum(len(line.strip()) for line in added)
-            if hunk.removed or size < _SHORT or place.find(base, added):
+            if hunk.removed or size < _SHORT:
                 continue
-            there = place.find(lines, added)
-            now = place.find(result, added)
+            there = place.find(ours.content.lines, added)
+            if not there or place.find(change.pre.content.lines, added):
+                continue
+            now = place.find(made.content.lines, added)
             near = any(two - one < _NEAR + len(added) for one, two in pairwise(now))
-            if there and len(now) > len(there) and (size >= _LONG or near):
+            if len(now) > len(there) and (size >= _LONG or near):
                 path = change.path.decode("utf-8", "backslashreplace")
                 findings.append(f"{path}: line {there[0] + 1} has the added lines already")
     return findings

@@ -7,9 +7,8 @@ import json
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from hexpatch.errors import HexpatchError
 from hexpatch.series import Base, Patch, Series
@@ -24,8 +23,7 @@ _SHA1 = re.compile(r"[0-9a-f]{40}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-@dataclass(frozen=True)
-class LockedPatch:
+class LockedPatch(NamedTuple):
     """One patch: sums of its files, the tree after it, hunks that moved."""
 
     name: str
@@ -36,8 +34,7 @@ class LockedPatch:
     placed: tuple[Placement, ...] = ()
 
 
-@dataclass(frozen=True)
-class Lock:
+class Lock(NamedTuple):
     """The stack as it was made: base, patches in order, tip commit and its tree."""
 
     base: Base
@@ -59,6 +56,19 @@ def read(root: Path) -> Lock | None:
     except OSError as error:
         raise HexpatchError(f"cannot read {root / FILE}: {error.strerror}", HINT) from error
     return parse(data)
+
+
+def true(series: Series) -> Lock | None:
+    """The lock, if the base, the order and every file of the series are as it says."""
+    try:
+        lock = read(series.root)
+    except HexpatchError:
+        return None
+    if lock is None or [p.name for p in lock.patches] != [p.name for p in series.active]:
+        return None
+    if series.base.tree is None or lock.base.tree != series.base.tree:
+        return None
+    return None if changed(lock, series, series.read) else lock
 
 
 def render(lock: Lock) -> bytes:

@@ -3,52 +3,63 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
 
 from hexpatch.errors import HexpatchError
 from hexpatch.patchfile import PatchFile, parse_patch, parse_patch_headers
 
 # git mailsplit's rule: a From line with a time at the end starts a mail
-_FROM = re.compile(rb"^From [^\n]*\d\d:\d\d(:\d\d)?[^\n]*\d{4}\r?$")
+_FROM = re.compile(rb"From [^\n]*\d\d:\d\d(:\d\d)?[^\n]*\d{4}\r?$", re.MULTILINE)
 _COUNT = re.compile(
     r"\[[^\]]*\bPATCH\b[^\]]*?(?:\bv(?P<v>\d+)\b[^\]]*?)?(?P<n>\d+)/(?P<m>\d+)\]", re.I
 )
 _VERSION = re.compile(r"\[[^\]]*?(?:\bv|PATCHv)(?P<v>\d+)\b[^\]]*\]", re.I)
 
 
-@dataclass(frozen=True)
-class Mail:
-    """One mail: its place in the series (n of m, version) as the subject says, and its bytes."""
+class Mail(NamedTuple):
+    """One mail: its place in the series (n of m, version) as the subject says, and its bytes.
+
+    `place` is where it stands, for messages.
+    """
 
     number: int | None
     total: int | None
     version: int
     title: str
     raw: bytes
+    place: str = ""
+
+    def parse(self) -> PatchFile:
+        """The patch, without the bytes of its diff: a mailbox may be large."""
+        parsed = parse_patch(self.raw, self.place, scissors=True, bare=True)
+        if not parsed.diffs:
+            _not_lost(self.raw, self.place)
+        if not parsed.diffs and not parse_patch_headers(self.raw, self.place).subject:
+            raise HexpatchError(f"{self.place}: no diff found")
+        return parsed
 
 
 def split_mbox(data: bytes, name: str) -> list[bytes]:
-    """The mails of a mailbox; a file that does not start with a From line is one mail."""
+    """The mails of a mailbox; a file that does not start with such a From line is one mail."""
     if not data:
         raise HexpatchError(f"{name}: empty file")
-    if not data.startswith(b"From "):
+    if _FROM.match(data) is None:
         return [data]
-    mails: list[list[bytes]] = []
-    blank = True
-    for line in data.split(b"\n"):
-        if blank and line.startswith(b"From ") and _FROM.match(line):
-            mails.append([])
-        mails[-1].append(line)
-        blank = line in (b"", b"\r")
-    return [
-        b"\n".join(lines) + b"\n" if m + 1 < len(mails) else b"\n".join(lines)
-        for m, lines in enumerate(mails)
-    ]
+    starts = [0]
+    at = data.find(b"\nFrom ") + 1
+    while at:
+        after_blank = data[at - 2 : at - 1] == b"\n" or data[at - 3 : at - 1] == b"\n\r"
+        if after_blank and _FROM.match(data, at):
+            starts.append(at)
+        at = data.find(b"\nFrom ", at) + 1
+    return [data[one:two] for one, two in pairwise([*starts, len(data)])]
 
 
 def _subject(raw: bytes) -> str:
     """The raw Subject header, unfolded: its brackets tell n/m before they are stripped."""
-    head = raw.replace(b"\r\n", b"\n").split(b"\n\n", 1)[0]
+    gap = re.search(rb"\n\r?\n", raw)
+    head = raw[: gap.start() if gap else len(raw)].replace(b"\r\n", b"\n")
     found = re.search(rb"(?im)^Subject:[ \t]*(.*(?:\n[ \t].*)*)", head)
     return found[1].replace(b"\n", b"").decode("utf-8", "replace") if found else ""
 
@@ -67,8 +78,8 @@ def _mail(raw: bytes, name: str) -> Mail:
     )
 
 
-def read_series(data: bytes, name: str) -> tuple[tuple[PatchFile, ...], tuple[str, ...]]:
-    """The patches of a mailbox in order, and notes about what was set aside.
+def read_series(data: bytes, name: str) -> tuple[list[Mail], list[str]]:
+    """The mails of a mailbox in order, and notes about what was set aside.
 
     A cover letter (0/m) is skipped and named. Mails numbered n/m are sorted; a missing or double
     number, or two versions of a series, refuses the whole file.
@@ -78,7 +89,9 @@ def read_series(data: bytes, name: str) -> tuple[tuple[PatchFile, ...], tuple[st
     rest = [m for m in mails if m.number != 0]
     if len(mails) > 1:
         rest = _ordered(rest, name, notes)
-    return tuple(_parse(m, name, len(mails) > 1) for m in rest), tuple(notes)
+    many = len(mails) > 1
+    placed = [m._replace(place=f"{name}: {m.title}" if many and m.title else name) for m in rest]
+    return placed, notes
 
 
 def _ordered(mails: list[Mail], name: str, notes: list[str]) -> list[Mail]:
@@ -102,16 +115,6 @@ def _ordered(mails: list[Mail], name: str, notes: list[str]) -> list[Mail]:
     if ordered != numbered:
         notes.append("the mails were out of order; sorted by their numbers")
     return ordered
-
-
-def _parse(mail: Mail, name: str, many: bool) -> PatchFile:
-    place = f"{name}: {mail.title}" if many and mail.title else name
-    parsed = parse_patch(mail.raw, place, scissors=True)
-    if not parsed.diffs:
-        _not_lost(mail.raw, place)
-    if not parsed.diffs and not parse_patch_headers(mail.raw, place).subject:
-        raise HexpatchError(f"{place}: no diff found")
-    return parsed
 
 
 def _not_lost(raw: bytes, place: str) -> None:

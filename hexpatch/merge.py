@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from hexpatch import place
 from hexpatch.drift import Drift
@@ -23,8 +24,7 @@ _REGULAR = (FILE, EXECUTABLE)
 _MANY = 30
 
 
-@dataclass(frozen=True)
-class Placed:
+class Placed(NamedTuple):
     """How one file of a patch came out. how: exact, offset, three-way, landed, resolved."""
 
     path: bytes
@@ -95,7 +95,7 @@ def pick(
         return picked
     write(tree, picked.clean)
     for change, placed, after in merged:
-        if after is None:
+        if after is None or placed.how == "resolved":  # a person's answer may be anything
             drift.forget(change)
         else:
             drift.follow(change, after, spliced=placed.how in ("offset", "exact"))
@@ -241,9 +241,8 @@ def _merge_entry(
     if pre.content.binary() or post.content.binary() or ours.content.binary():
         return Conflict(target, "binary", "both sides change a binary file", pre, ours, post)
     if not change.moved and (spliced := drift.splice(change, ours)) is not None:
-        lines, offset = spliced
-        entry = Entry(mode, ours.content.store.from_lines(lines))
-        return made(entry, "offset" if offset else "exact", offset)
+        content, offset = spliced
+        return made(Entry(mode, content), "offset" if offset else "exact", offset)
     merged, conflicts = _merged(change, ours, label)
     if conflicts:
         line = merged[: merged.find(b"<<<<<<< ") + 1].count(b"\n") + 1

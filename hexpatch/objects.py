@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 TREE = 0o040000
 FILE = 0o100644
@@ -20,11 +20,12 @@ EMPTY_BLOB = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 _PACK_TYPE = {"commit": 1, "tree": 2, "blob": 3}
 
 
-def object_id(kind: str, data: bytes) -> str:
-    """The SHA-1 name git gives to an object."""
-    head = b"%s %d\0" % (kind.encode(), len(data))
+def object_id(kind: str, *pieces: bytes | memoryview) -> str:
+    """The SHA-1 name git gives to an object, whose data may come in pieces."""
+    head = b"%s %d\0" % (kind.encode(), sum(map(len, pieces)))
     digest = hashlib.sha1(head, usedforsecurity=False)
-    digest.update(data)
+    for piece in pieces:
+        digest.update(piece)
     return digest.hexdigest()
 
 
@@ -51,8 +52,7 @@ def format_tree(entries: dict[bytes, tuple[int, str]]) -> bytes:
     )
 
 
-@dataclass(frozen=True)
-class Commit:
+class Commit(NamedTuple):
     """A commit's parts. Dates are git's raw form "<unix seconds> <+hhmm>"."""
 
     tree: str

@@ -12,7 +12,7 @@ import os
 import signal
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ def now() -> int:
 
 def state_refs(repo: Repo) -> dict[str, str]:
     """Refs that make up the present state."""
-    found = {**repo.refs("refs/heads/"), **repo.refs("refs/hexpatch/")}
+    found = repo.refs("refs/heads/", "refs/hexpatch/")
     return {
         name: oid
         for name, oid in found.items()
@@ -108,7 +108,7 @@ def perform(ws: Workspace, store: Store, step: Step, before: FileState | None = 
     journal = {
         "op": op,
         "command": step.command,
-        "moves": [asdict(move) for move in moves],
+        "moves": [move._asdict() for move in moves],
         "refs": {n: o for n, o in step.refs.items() if refs_before.get(n) != o},
         "checkout": step.checkout,
         "detach": step.detach,
@@ -215,8 +215,9 @@ def _do(ws: Workspace, repo: Repo, journal: dict[str, Any], *, force: bool) -> N
     refs = dict(journal["refs"])
     if journal["op"]:
         refs[OPS] = journal["op"]
-    present = repo.refs("refs/")
-    repo.update_refs({n: o for n, o in refs.items() if o is not None or n in present})
+    gone = {name for name, oid in refs.items() if oid is None}
+    gone -= repo.refs("refs/").keys() if gone else set()
+    repo.update_refs({name: oid for name, oid in refs.items() if name not in gone})
     ws.journal.unlink(missing_ok=True)
     workspace.clear_stage(ws)
 

@@ -6,7 +6,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hexpatch import header
 from hexpatch.binpatch import BadBinary, BinaryHunk, apply_delta
@@ -36,8 +36,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class PatchFile:
+class PatchFile(NamedTuple):
     """A mail with its diff. `glued`: the title's paragraph goes on in the body's first line."""
 
     author: str
@@ -89,8 +88,11 @@ def _is(data: bytes, oid: str) -> bool:
 # -- mail and diff --------------------------------------------------------------------------
 
 
-def parse_patch(data: bytes, name: str, *, scissors: bool = False) -> PatchFile:
-    """Read a patch file. A mail without a diff is a patch that changes nothing."""
+def parse_patch(data: bytes, name: str, *, scissors: bool = False, bare: bool = False) -> PatchFile:
+    """Read a patch file. A mail without a diff is a patch that changes nothing.
+
+    `bare`: the diff's bytes are left out of the value.
+    """
     mail = header.parse_mail(data, name, scissors)
     data = mail.data
     start = first_section(data, mail.rest, name, mail.before)
@@ -99,7 +101,7 @@ def parse_patch(data: bytes, name: str, *, scissors: bool = False) -> PatchFile:
         if GITLINK in (diff.old_mode, diff.new_mode):
             raise HexpatchError(f"{name}: {shown(diff.path)}: a submodule can't be patched")
     end = start + diffs[-1].end if diffs else start
-    return _patch(mail, diffs, data[start:end])
+    return _patch(mail, diffs, b"" if bare else data[start:end])
 
 
 def parse_patch_headers(data: bytes, name: str) -> PatchFile:

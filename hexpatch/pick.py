@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from hexpatch import place
 from hexpatch.errors import HexpatchError
@@ -18,8 +18,7 @@ def text(path: bytes) -> str:
     return path.decode("utf-8", "backslashreplace")
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """A patch as its files say it: the parsed mail and the owned files (path, mode, bytes)."""
 
     name: str
@@ -27,8 +26,7 @@ class Source:
     owned: tuple[tuple[bytes, int, bytes], ...] = ()
 
 
-@dataclass(frozen=True)
-class Conflict:
+class Conflict(NamedTuple):
     """Why a patch can't be placed in one file, with the three sides where there are three.
 
     kind: hunk, ambiguous, overlap, bare (strict placement); missing, exists, directory, binary,
@@ -51,8 +49,7 @@ class Conflict:
         return f"{text(self.path)}: {self.detail}"
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """What a patch does to one path, as values: before, after, and the hunks' lines before.
 
     A copy is an added file, as it is to git's merges; a path that is deleted and added again (file
@@ -76,8 +73,7 @@ class Change:
         return self.old_path if self.post is None or self.moved else None
 
 
-@dataclass(frozen=True)
-class Laid:
+class Laid(NamedTuple):
     """A patch placed strictly: its changes, and every hunk that sits elsewhere than stated.
 
     `moved_folders` are those of which it leaves nothing, and where their files go.
@@ -253,17 +249,38 @@ def _after(
     before_content = pre.content if pre else store.from_data(b"")
     if not diff.hunks:
         return before_content, ()
-    lines = before_content.lines
 
     def origin() -> bool | None:
         if pre is None or not diff.old_id:
             return None
         return pre.content.is_called(diff.old_id)
 
-    places = place.place(lines, diff.hunks, origin)
-    if isinstance(places, place.Misfit):
-        return Conflict(diff.path, places.kind, places.text, ours=pre, hunk=places.hunk)
-    after = store.from_lines(place.splice(lines, diff.hunks, places))
+    placed = _quickly(before_content, diff.hunks, origin)
+    if placed is None:
+        found = place.place(before_content.lines, diff.hunks, origin)
+        if isinstance(found, place.Misfit):
+            return Conflict(diff.path, found.kind, found.text, ours=pre, hunk=found.hunk)
+        placed = found, before_content.spliced(diff.hunks, found)
+    places, after = placed
     if origin():
         after.name = diff.new_id
     return after, tuple(zip(places, diff.hunks, strict=True))
+
+
+def _quickly(
+    before: Content, hunks: Sequence[Hunk], origin: Callable[[], bool | None]
+) -> tuple[list[int], Content] | None:
+    """What `place` would say in the two usual cases, without the file as lines.
+
+    All hunks stand where they say, or each of them stands in the file once.
+    """
+    text = before.text
+    if text is None:
+        return None
+    if origin() is not False:
+        places = [place.stated(hunk) for hunk in hunks]
+        spliced = text.spliced(hunks, places)
+        if spliced is not None:
+            return places, before.store.from_text(spliced)
+    only = text.only(hunks)
+    return None if only is None else (only, before.spliced(hunks, only))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from hexpatch.patchfile import Hunk
 
 
-@dataclass(frozen=True)
-class Misfit:
+class Misfit(NamedTuple):
     """A hunk that can't be placed: `ambiguous` (fits at several lines) or `hunk` (at none)."""
 
     kind: str

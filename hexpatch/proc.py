@@ -6,21 +6,29 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import IO, NamedTuple
 
 from hexpatch.errors import HexpatchError
 
 
-@dataclass(frozen=True)
-class Finished:
+class Finished(NamedTuple):
     """A program that ended: exit status (negative = signal, as in subprocess) and its output."""
 
     status: int
     stdout: bytes
     stderr: bytes
     timed_out: bool = False
+
+
+_live: set[subprocess.Popen[bytes]] = set()
+
+
+def stop_all() -> None:
+    """Kill what other threads have started with a time limit; each of them then returns."""
+    for child in list(_live):
+        kill_group(child)
 
 
 def run(
@@ -46,6 +54,8 @@ def run(
         raise HexpatchError(
             f"{os.fspath(argv[0])} is not installed", f"install {os.fspath(argv[0])} and run again"
         ) from None
+    if timeout is not None:
+        _live.add(child)
     try:
         out, err = child.communicate(stdin, timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -56,7 +66,32 @@ def run(
         child.kill()
         child.wait()
         raise
+    finally:
+        _live.discard(child)
     return Finished(child.returncode, out, err)
+
+
+@contextlib.contextmanager
+def reading(argv: Sequence[str], env: Mapping[str, str], stdin: bytes) -> Iterator[IO[bytes]]:
+    """Output of a program while it runs, for what is too large to be captured whole."""
+    import tempfile
+
+    with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as errors:
+        source.write(stdin)
+        source.seek(0)
+        with subprocess.Popen(
+            argv, env=env, stdin=source, stdout=subprocess.PIPE, stderr=errors
+        ) as child:
+            assert child.stdout is not None
+            try:
+                yield child.stdout
+            finally:
+                if child.stdout.read(1):
+                    child.kill()  # whoever reads has had enough
+        if child.returncode > 0:
+            errors.seek(0)
+            text = errors.read().decode("utf-8", "replace").strip()
+            raise HexpatchError(f"{' '.join(argv[:1])} failed: {text}")
 
 
 def run_logged(

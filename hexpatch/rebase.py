@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -60,24 +59,25 @@ def plan(session: Session, onto: Found) -> list[Row]:
     return [fold.step(item)[0] for item in items]
 
 
-def ready(session: Session) -> None:
-    """Refuse to start while something in the checkout waits for a person."""
+def start(session: Session, rev: str, *, keep_going: bool = False) -> Outcome:
+    """Begin a rebase; ends done, or waiting for a person with the conflict in the checkout.
+
+    Refused, before anything is downloaded, while something in the checkout waits for a person.
+    """
     session.no_pending()
     session.clean()
     session.in_sync()
-
-
-def start(session: Session, onto: Found, *, keep_going: bool = False) -> Outcome:
-    """Begin a rebase; ends done, or waiting for a person with the conflict in the checkout."""
-    ready(session)
+    onto = session.upstream.resolve(rev)
+    session.idle()  # that may have taken minutes
+    session.in_sync()
     if onto.commit == session.base.commit and not _inactive(session.series):
         old = session.stack
         rows = [Row(a.name, "ok") for a in old.patches]
         return Outcome(rows, onto, old.tip, old.tree, notes=["already there"])
     fold, items = begin(session, onto)
-    for item in items:
-        if isinstance(item.laid, Failed):
-            raise DoesNotApply(item.laid, session.series.base.name)
+    broken = next((item.laid for item in items if isinstance(item.laid, Failed)), None)
+    if broken is not None:
+        raise DoesNotApply(broken, session.series.base.name)
     return _run(session, onto, fold, items, _Progress(onto.commit), keep_going)
 
 
@@ -89,7 +89,7 @@ def begin(session: Session, onto: Found) -> tuple[Walk, list[Item]]:
     """The walk onto another commit, with the remembered resolutions, and all its patches."""
     base = session.base
     items = walk.items_of(session.series, Tree(session.store, base.tree))
-    files = workspace.durable(session.ws.root)
+    files = resolutions.load(session.ws.root)
 
     def resolve(met: Conflict) -> tuple[Entry | None] | None:
         return resolutions.recall(session.store, files, met)
@@ -102,12 +102,14 @@ def _run(
     session: Session,
     onto: Found,
     fold: Walk,
-    items: Sequence[Item],
+    items: list[Item],
     progress: _Progress,
     keep_going: bool,
 ) -> Outcome:
+    """Pick what is still to do; `items` is used up, for a large patch should be held but once."""
     seen = progress.names()
     todo = [item for item in items if item.name not in seen]
+    items.clear()
     for at, item in enumerate(todo):
         row, picked = fold.step(item)
         if row.unfit:
@@ -115,13 +117,15 @@ def _run(
                 picked = picked or _unneeded(session, fold, item)
                 rest = [fold.step(later)[0] for later in todo[at + 1 :]]
                 return _park(session, onto, item, row, picked, progress, rest)
-            row = dataclasses.replace(row, status="hold", detail=(row.status, *row.detail))
+            row = row._replace(status="hold", detail=(row.status, *row.detail))
         progress.rows.append(row)
         if row.fits:
             tree = fold.tree.write()
             oid = stack.commit_patch(session.store, item.source, progress.head, tree)
             progress.head = oid
             progress.done.append({"name": item.name, "commit": oid})
+        del item, picked
+    todo.clear()
     return _finish(session, onto, progress)
 
 
@@ -148,7 +152,7 @@ def _park(
     conflicts = [text(c.path) for c in picked.conflicts]
     pending = {
         "command": session.command,
-        "onto": dataclasses.asdict(onto),
+        "onto": onto._asdict(),
         "tip": session.stack.tip,
         "head": progress.head,
         "done": progress.done,

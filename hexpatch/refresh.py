@@ -6,9 +6,11 @@ old text must fail to give the same tree, author and message. So a refresh never
 
 from __future__ import annotations
 
-import dataclasses
+import hashlib
+import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from hexpatch import objects, resolutions, seriesedit, seriesorder
 from hexpatch.errors import HexpatchError
@@ -22,8 +24,7 @@ from hexpatch.tree import Store, Tree
 from hexpatch.workspace import SERIES, FileState
 
 
-@dataclass(frozen=True)
-class Named:
+class Named(NamedTuple):
     """A commit of the stack and the patch it is; `known` is the entry it had before."""
 
     name: str
@@ -85,17 +86,17 @@ def match(
     """
     free = dict(enumerate(old))
     got: list[Patch | None] = [None] * len(commits)
-    diffs: dict[str, list[bytes]] = {}
+    diffs: dict[str, _Changed] = {}
 
-    def changed(oid: str) -> list[bytes]:
+    def changed(oid: str) -> _Changed:
         if repo is not None and not diffs:
             left = [o for i, (o, _) in enumerate(commits) if got[i] is None]
             left += [o for _, o, _ in free.values()]
-            diffs.update((o, _changed_lines(d)) for o, d in repo.patches(left))
-        return diffs.get(oid, [])
+            diffs.update((o, _changed(d)) for o, d in repo.patches(left))
+        return diffs.get(oid, (frozenset(), ""))
 
     def kin(one: str, two: str) -> bool:
-        mine, theirs = ({x for x in changed(o) if x.startswith(b"diff --git ")} for o in (one, two))
+        mine, theirs = changed(one)[0], changed(two)[0]
         return repo is None or bool(mine & theirs) or mine == theirs
 
     def sweep(key_of: _Key, *, in_order: bool = False, related: bool = False) -> None:
@@ -123,9 +124,9 @@ def match(
     sweep(lambda oid, commit: (commit.author, title(commit)))
     sweep(lambda oid, commit: title(commit))
     if free and None in got:
-        sweep(lambda oid, commit: (title(commit), tuple(changed(oid))), in_order=True)
+        sweep(lambda oid, commit: (title(commit), changed(oid)), in_order=True)
         sweep(lambda oid, commit: title(commit), in_order=True)
-        sweep(lambda oid, commit: (commit.author, tuple(changed(oid))), in_order=True)
+        sweep(lambda oid, commit: (commit.author, changed(oid)), in_order=True)
         sweep(lambda oid, commit: commit.author, in_order=True, related=True)
     return got
 
@@ -133,8 +134,19 @@ def match(
 _Key = Callable[[str, Commit], object]
 
 
-def _changed_lines(diff: bytes) -> list[bytes]:
-    return [x for x in diff.split(b"\n") if x.startswith((b"diff --git ", b"+", b"-"))]
+_Changed = tuple[frozenset[bytes], str]  # the files by their `diff --git` lines, and a sum
+
+
+def _changed(diff: bytes) -> _Changed:
+    """What a diff changes, whatever lines are around it and wherever it stands."""
+    files = set()
+    made = hashlib.sha256()
+    for line in io.BytesIO(diff):
+        if line.startswith(b"diff --git "):
+            files.add(line)
+        if line.startswith((b"diff --git ", b"+", b"-")):
+            made.update(line)
+    return frozenset(files), made.hexdigest()
 
 
 def to_files(
@@ -195,15 +207,15 @@ def _no_marks(store: Store, item: Named, changes: Sequence[RawChange], before: F
     for change in changes if item.known else ():
         if change.new_mode not in (FILE, EXECUTABLE):
             continue
-        lines = store.read(change.new_id, "blob").split(b"\n")
-        if not resolutions.marks(lines, ()):
+        now = store.content(change.new_id).data
+        if b"<<<<<<<" not in now or not resolutions.marks(now.split(b"\n"), ()):
             continue
         old = b"" if change.old_id == NULL else store.read(change.old_id, "blob")
         known = set(resolutions.plain(old))
         for path, (data, _) in before.items():
             cut = 1 if path.startswith("patches/") else 0  # the "+" of a line
             known.update(line[cut:] for line in resolutions.plain(data))
-        left = resolutions.marks(lines, known)
+        left = resolutions.marks(now.split(b"\n"), known)
         if {b"<", b">"} <= {line[:1] for line in left}:  # a whole block, not a text about marks
             raise HexpatchError(
                 f"{item.name} has conflict marks: {text(change.path)}",
@@ -240,25 +252,27 @@ class _Proof:
         if isinstance(laid, list):
             return False
         wanted = {change.path: (change.new_mode, change.new_id) for change in changes}
-        if _effect(self.tree, trial, laid) != wanted:
+        if not _gives(self.tree, trial, laid, wanted):
             return False
         self.tree = trial
         self.moved[item.name] = laid.moved_hunks
         return True
 
 
-def _effect(before: Tree, after: Tree, laid: Laid) -> dict[bytes, tuple[int, str]]:
-    """What a placed patch changes, path by path: mode and blob after it."""
-    paths = {p for c in laid.changes for p in (c.path, c.old_path) if p is not None}
-    effect = {}
-    for path in paths:
+def _gives(before: Tree, after: Tree, laid: Laid, wanted: dict[bytes, tuple[int, str]]) -> bool:
+    """Does a placed patch change what is wanted, path by path (mode and blob), and no more?"""
+    left = set(wanted)
+    for path in {p for c in laid.changes for p in (c.path, c.old_path) if p is not None}:
         old, new = before.get(path), after.get(path)
-        if new is None:
-            if old is not None:
-                effect[path] = (0, NULL)
-        elif old is None or not new.same(old):
-            effect[path] = (new.mode, new.content.oid)
-    return effect
+        if new is old or (new is not None and new.same(old)):
+            continue
+        mode, oid = wanted.get(path, (-1, ""))
+        if (new.mode if new is not None else 0) != mode:
+            return False
+        if new is not None and not new.content.is_blob(oid):
+            return False
+        left.discard(path)
+    return not left
 
 
 def _prove_rewritten(
@@ -330,19 +344,22 @@ def _rewrite(
     items: Sequence[Named],
     owned: dict[str, dict[str, RawChange]],
 ) -> None:
-    by_oid = dict(repo.patches([item.oid for item in items])) if items else {}
-    for item in items:
-        diff = by_oid[item.oid]
+    patches = repo.patches([item.oid for item in items])
+    for item, (_, diff) in zip(items, patches, strict=True):
         skip = {change.path for change in owned[item.name].values()}
+        if not skip and diff.startswith(b"diff --git "):
+            out.files[f"patches/{_file(item)}"] = (render_patch(patch_of(item.commit, diff)), False)
+            continue
         parts = parse_diff(diff, item.name) if diff.strip() else ()
         kept = [p for p in parts if p.kind not in ("add", "rename", "copy") or p.path not in skip]
         lost = skip - {p.path for p in parts if p.kind == "add"}
+        body = diff
         if lost:
             # git paired an owned file with a deleted or copied one: ask again without pairing
-            diff = dict(repo.patches([item.oid], "--no-renames"))[item.oid]
-            parts = parse_diff(diff, item.name)
+            ((_, body),) = repo.patches([item.oid], "--no-renames")
+            parts = parse_diff(body, item.name)
             kept = [p for p in parts if p.path not in skip]
-        body = b"".join(diff[p.start : p.end] for p in kept)
+        body = b"".join(body[p.start : p.end] for p in kept)
         data = render_patch(patch_of(item.commit, body))
         out.files[f"patches/{_file(item)}"] = (data, False)
 
@@ -433,8 +450,7 @@ def recommit(store: Store, base: str, named: Sequence[Named]) -> list[Named]:
     parent = base
     out = []
     for item in named:
-        fixed = dataclasses.replace(
-            item.commit,
+        fixed = item.commit._replace(
             parents=(parent,),
             committer_name="",
             committer_email="",

@@ -6,7 +6,6 @@ import re
 
 from hexpatch import proc, shallow
 from hexpatch.repo import PINNED, Repo, environment
-from hexpatch.shallow import present
 from hexpatch.snapshots import Say
 
 # a remote of the store; not a name that a user's own git settings would have something for
@@ -41,7 +40,7 @@ class Remote:
     def fetch_commit(self, commit: str, tried: list[str]) -> bool:
         """Fetch one commit by its full id, with the history below it."""
         ref = f"refs/upstream/commits/{commit}"
-        return self._fetch(commit, ref, tried) and bool(present(self.store, [commit]))
+        return self._fetch(commit, ref, tried) and bool(self.store.present([commit]))
 
     def fetch_name(self, name: str, tried: list[str], *, heads_only: bool = False) -> str | None:
         """Fetch a branch or tag; the commit it stands for."""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from hexpatch import objects, proc
 from hexpatch.errors import HexpatchError, MissingObject
 from hexpatch.objects import Commit
+from hexpatch.reader import Reader
 
 NULL = "0" * 40
+_PLAIN_REF = re.compile(r"refs/[a-z0-9/]+")
 
 # Settings that change bytes or run programs. The user's files are not read at all (see
 # `environment`); these guard against what git takes from elsewhere.
@@ -62,8 +65,7 @@ def environment(*, user_config: bool = False) -> dict[str, str]:
     return env
 
 
-@dataclass(frozen=True)
-class Clone:
+class Clone(NamedTuple):
     """What the user's own clone is: where its objects are and what it lacks."""
 
     git_dir: Path
@@ -71,8 +73,7 @@ class Clone:
     promisor_url: str | None
 
 
-@dataclass(frozen=True)
-class RawChange:
+class RawChange(NamedTuple):
     """One path that differs between two trees; modes are 0 and ids NULL where it is absent."""
 
     status: str
@@ -91,7 +92,8 @@ class Repo:
         self.git_dir = git_dir
         self.work_tree = work_tree
         self._env = environment()
-        self._batch: subprocess.Popen[bytes] | None = None
+        self._reader: Reader | None = None
+        self._partial: bool | None = None
         self._pinned = [part for setting in PINNED for part in ("-c", setting)]
 
     def __enter__(self) -> Repo:
@@ -101,14 +103,11 @@ class Repo:
         self.close()
 
     def close(self) -> None:
-        """End the reader process."""
-        if self._batch is not None:
-            assert self._batch.stdin is not None
-            self._batch.stdin.close()
-            assert self._batch.stdout is not None
-            self._batch.stdout.close()
-            self._batch.wait()
-            self._batch = None
+        """End the reader process, which may know the store as it was."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+        self._partial = None
 
     # -- running git ---------------------------------------------------------------------
 
@@ -151,34 +150,28 @@ class Repo:
 
     # -- objects -------------------------------------------------------------------------
 
+    @property
+    def partial(self) -> bool:
+        """Is this a partial clone? Then git may ask a remote for an object that is not here."""
+        if self._partial is None:
+            try:
+                config = (self.git_dir / "config").read_bytes().lower()
+            except OSError:
+                config = b"promisor"  # a linked work tree's, say: git knows
+            self._partial = b"promisor" in config or b"partialclone" in config
+        return self._partial
+
+    def _asked(self) -> Reader:
+        if self._reader is not None and not self._reader.alive:
+            self._reader.close()
+            self._reader = None
+        if self._reader is None:
+            self._reader = Reader(self._argv([]), self._env)
+        return self._reader
+
     def lookup(self, name: str) -> tuple[str, str, bytes] | None:
         """(id, kind, data) of an object named by id or expression; None when it is not there."""
-        if "\n" in name:
-            return None
-        if self._batch is None or self._batch.poll() is not None:
-            self._batch = subprocess.Popen(
-                self._argv(["cat-file", "--batch"]),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env=self._env,
-            )
-        assert self._batch.stdin is not None
-        assert self._batch.stdout is not None
-        try:
-            self._batch.stdin.write(name.encode("utf-8", "surrogateescape") + b"\n")
-            self._batch.stdin.flush()
-        except BrokenPipeError:
-            return None
-        head = self._batch.stdout.readline()
-        # "missing", "ambiguous"; an empty answer: git died on a promised object it can't fetch
-        fields = head.rstrip(b"\n").rsplit(b" ", 2)
-        if len(fields) != 3 or not fields[2].isdigit():
-            return None
-        size = int(fields[2])
-        data = self._batch.stdout.read(size)
-        self._batch.stdout.read(1)
-        return fields[0].decode(), fields[1].decode(), data
+        return None if "\n" in name else self._asked().read(name)
 
     def read(self, oid: str, kind: str) -> bytes:
         """Data of an object that has to be there and be of that kind."""
@@ -193,22 +186,36 @@ class Repo:
             raise HexpatchError(f"{oid} is a {found[1]}, not a {kind}")
         return found[2]
 
-    def has(self, oid: str) -> bool:
-        """Is the object in the store? A partial clone's remote may be asked for it."""
-        status, _ = self.git_status("cat-file", "-e", oid, ok=(0, 1, 128))
-        return status == 0
-
     def existing(self, oids: Iterable[str]) -> set[str]:
-        """Which of these objects the store has already."""
+        """Which of these objects the store has already; a partial one asks its remote, too."""
         asked = list(oids)
         if not asked:
             return set()
-        out = self.git(
-            "cat-file",
-            "--batch-check=%(objectname)",
-            stdin="\n".join(asked).encode() + b"\n",
-        )
-        return {line.decode() for line in out.split(b"\n") if line and b" " not in line}
+        if not self.partial:
+            return self._asked().there(asked)
+        return self._listed(asked, {}, (0,))[1]
+
+    def present(self, oids: Sequence[str]) -> set[str]:
+        """Which of these objects are here, without asking a promisor remote for the others."""
+        if not oids:
+            return set()
+        if not self.partial:
+            return self._asked().there(oids)
+        # git >= 2.39.4 obeys this
+        status, found = self._listed(oids, {"GIT_NO_LAZY_FETCH": "1"}, range(-15, 256))
+        if status == 0 or len(oids) == 1:
+            return found
+        # git dies at the first object that is promised and absent: ask one by one
+        return {oid for oid in oids if oid in found or self.present([oid])}
+
+    def _listed(
+        self, oids: Sequence[str], env: dict[str, str], ok: Sequence[int]
+    ) -> tuple[int, set[str]]:
+        """Status and those ids that a process of its own has seen."""
+        text = "\n".join(oids).encode() + b"\n"
+        args = ("cat-file", "--batch-check=%(objectname)")
+        status, out = self.git_status(*args, stdin=text, ok=ok, env=env)
+        return status, {line.decode() for line in out.split(b"\n") if line and b" " not in line}
 
     def write_objects(self, objs: Sequence[tuple[str, bytes]]) -> None:
         """Add whole objects (kind, data): a few loose, many as one pack. All or none."""
@@ -268,14 +275,16 @@ class Repo:
         """Tree id of a commit."""
         return self.commit(oid).tree
 
-    def refs(self, prefix: str) -> dict[str, str]:
-        """Refs below a prefix: full name -> id."""
-        out = self.git("for-each-ref", "--format=%(refname) %(objectname)", prefix)
+    def refs(self, *prefixes: str) -> dict[str, str]:
+        """Refs below these prefixes: full name -> id."""
+        out = self.git("for-each-ref", "--format=%(refname) %(objectname)", *prefixes)
         pairs = (line.split(" ") for line in out.decode().splitlines())
         return {pair[0]: pair[1] for pair in pairs}
 
     def ref(self, name: str) -> str | None:
         """The id a full ref name holds."""
+        if _PLAIN_REF.fullmatch(name) and not self.partial:  # no expression, and nothing to fetch
+            return next(iter(self._asked().there([name])), None)
         return self.refs(name).get(name)
 
     def update_refs(self, changes: dict[str, str | None]) -> None:
@@ -339,28 +348,31 @@ class Repo:
 
     def patches(self, commits: Sequence[str], *extra: str) -> Iterator[tuple[str, bytes]]:
         """Patch text of each commit against its first parent: canonical bytes, one process."""
-        args = ["diff-tree", "--stdin", "-r", "-p", "-m", "--first-parent", "--root"]
+        if not commits:
+            return
+        args = ["diff-tree", "--stdin", "-r", "-p", "-m", "--first-parent", "--root", "--always"]
         args += ["--full-index", "--binary", "-M", *extra]
-        out = self.git(*args, stdin="\n".join(commits).encode() + b"\n")
-        marks: list[int] = []
-        start = 0
-        for oid in commits:
-            # no diff line is 40 hex digits alone: text has a prefix, base85 another length
-            mark = oid.encode() + b"\n"
-            found = start if out.startswith(mark, start) else out.find(b"\n" + mark, start) + 1
-            if found or out.startswith(mark):
-                marks.append(found)
-                start = found
+        ids = "".join(f"{oid}\n" for oid in commits).encode()
+        # no diff line is 40 hex digits alone: text has a prefix, base85 another length
+        marks = [b"\n" + oid.encode() + b"\n" for oid in commits[1:]]
+        with proc.reading(self._argv(args), self._env, ids) as out:
+            held = bytearray()
+            for oid, mark in zip(commits, [*marks, b""], strict=True):
+                seen = 0
+                while not mark or (end := held.find(mark, seen)) < 0:
+                    seen = max(len(held) - len(mark), 0)
+                    if not (chunk := out.read(1 << 20)):
+                        end = len(held)
+                        break
+                    held += chunk
+                if not held.startswith(oid.encode() + b"\n"):
+                    break
+                text = bytes(memoryview(held)[41 : end + 1])
+                del held[: end + 1]
+                yield oid, text
             else:
-                marks.append(-1)
-        bounds = [m for m in marks if m >= 0] + [len(out)]
-        step = 0
-        for oid, at in zip(commits, marks, strict=True):
-            if at < 0:
-                yield oid, b""
-                continue
-            step += 1
-            yield oid, out[at + 41 : bounds[step]]
+                return
+        raise HexpatchError(f"git diff-tree says nothing about {oid} in {self.git_dir}")
 
     def last_change(self, base: str, tip: str, path: bytes) -> tuple[str, str] | None:
         """(id, subject) of the newest upstream commit in base..tip that touches a path."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Container, Iterable
+from pathlib import Path
 
 from hexpatch.oplog import EMPTY_TREE
 from hexpatch.patchfile import PatchFile, parse_diff
@@ -43,6 +44,18 @@ def key(conflict: Conflict) -> str:
     for side in (conflict.base, conflict.ours, conflict.theirs):
         parts.append(b"%o %s" % (side.mode, side.content.oid.encode()) if side else b"-")
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:20]
+
+
+def load(root: Path) -> FileState:
+    """The remembered answers of a series."""
+    folder = root / FOLDER
+    if not folder.is_dir():
+        return {}
+    return {
+        f"{FOLDER}/{path.name}": (path.read_bytes(), False)
+        for path in sorted(folder.iterdir())
+        if path.is_file() and not path.is_symlink()
+    }
 
 
 def recall(store: Store, files: FileState, conflict: Conflict) -> tuple[Entry | None] | None:

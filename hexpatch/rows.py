@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 FITS = ("ok", "offset", "three-way", "resolved", "partly", "revived")
 OUT = ("landed", "hold", "skipped")  # not in the stack, and rightly so
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """What becomes of one patch.
 
     status: ok, offset, three-way, resolved, partly, revived (it fits); landed (upstream has it);

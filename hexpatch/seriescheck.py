@@ -134,7 +134,7 @@ class Check(Reader):
 
     def patches(self, node: Node | None, src: tuple[tuple[str, str], ...]) -> tuple[Patch, ...]:
         found: dict[str, Patch] = {}
-        folded: dict[str, Patch] = {}
+        folded: dict[str, tuple[Patch, int]] = {}
         owners: dict[str, tuple[str, str]] = {}
         needs: list[tuple[Patch, Node, str]] = []
         for number, item in enumerate(self.items(node, "patches"), 1):
@@ -144,9 +144,9 @@ class Check(Reader):
             keys = (patch.name.casefold(), "/" + patch.file.casefold())
             other = next((folded[key] for key in keys if key in folded), None)
             if other is not None:
-                self.fault(item, _clash(patch, other))
+                self.fault(item, _clash(patch, item.start.line, *other))
                 continue
-            folded.update(dict.fromkeys(keys, patch))
+            folded.update(dict.fromkeys(keys, (patch, item.start.line)))
             found[patch.name] = patch
             for file, place in places.get("files", {}).items():
                 self.own(patch, file, place, src, owners)
@@ -190,7 +190,6 @@ class Check(Reader):
             state=state,
             pr=pr.removeprefix("#") or None,
             landed=landed,
-            line=node.start.line,
         ), {"files": files, "needs": needs}
 
     def name_and_file(self, node: Node, fields: dict[str, Node], what: str) -> tuple[str, str]:
@@ -350,12 +349,12 @@ class Check(Reader):
         return Path(os.path.realpath(path)).is_relative_to(root)
 
 
-def _clash(patch: Patch, other: Patch) -> str:
+def _clash(patch: Patch, line: int, other: Patch, before: int) -> str:
     """What is wrong with an entry that an earlier one forbids."""
     if patch.file == other.file or patch.name == other.name:
         same = patch.file if patch.file == other.file else patch.name
-        return f"{same} is listed twice (lines {other.line} and {patch.line})"
-    return f"{patch.name} differs from {other.name} (line {other.line}) only in case"
+        return f"{same} is listed twice (lines {before} and {line})"
+    return f"{patch.name} differs from {other.name} (line {before}) only in case"
 
 
 def _way(

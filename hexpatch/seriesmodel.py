@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from hexpatch.errors import HexpatchError
+from hexpatch.workspace import read_bytes
 from hexpatch.yamltree import shown, similar
 
 DEFAULT_URL = "https://github.com/ggml-org/llama.cpp.git"
@@ -17,8 +17,7 @@ SOURCES = ("clone", "remote", "snapshot")
 Option: TypeAlias = str | int | tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Base:
+class Base(NamedTuple):
     """The upstream commit the series stands on: `name` for people, the ids lock content."""
 
     name: str
@@ -27,8 +26,7 @@ class Base:
     snapshot: str | None = None
 
 
-@dataclass(frozen=True)
-class Upstream:
+class Upstream(NamedTuple):
     """Where upstream lives; `repo` is the user's own clone, absolute."""
 
     url: str = DEFAULT_URL
@@ -36,8 +34,7 @@ class Upstream:
     repo: Path | None = None
 
 
-@dataclass(frozen=True)
-class Patch:
+class Patch(NamedTuple):
     """One entry. `file` is relative to patches/, `files` are the owned files in src/."""
 
     name: str
@@ -49,11 +46,9 @@ class Patch:
     state: str = "draft"
     pr: str | None = None
     landed: str | None = None
-    line: int = field(default=0, compare=False)
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(NamedTuple):
     """Patches that become one pull request."""
 
     name: str
@@ -62,18 +57,14 @@ class Group:
     branch: str
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """What is built and run, with its options."""
 
     name: str
-    options: Mapping[str, Option] = field(default_factory=dict)
+    options: Mapping[str, Option] = {}
 
 
-@dataclass(frozen=True)
-class Series:
-    """A valid series.yaml. `src` maps directories of src/ to upstream's."""
-
+class _Said(NamedTuple):
     root: Path
     upstream: Upstream
     base: Base
@@ -83,6 +74,10 @@ class Series:
     patches: tuple[Patch, ...] = ()
     groups: tuple[Group, ...] = ()
     targets: tuple[Target, ...] = ()
+
+
+class Series(_Said):
+    """A valid series.yaml. `src` maps directories of src/ to upstream's."""
 
     def patch(self, name: str) -> Patch:
         """The patch of this name, or an error that knows a similar one."""
@@ -99,6 +94,10 @@ class Series:
             for patch in self.patches
             if patch.landed is None and patch.state not in ("landed", "hold")
         )
+
+    def read(self, path: str) -> bytes:
+        """A file of the series, by its path below `root`."""
+        return read_bytes(f"{self.root}/{path}")
 
     def upstream_path(self, src_file: str) -> str:
         """Where an owned file goes upstream: longest prefix of `src:`, else without `src/`."""

@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +18,6 @@ from hexpatch.workspace import BASE, BRANCH, LOCK, TIP, FileState, Workspace
 # the engine is loaded by the first property that needs it: looking is quick
 if TYPE_CHECKING:
     from hexpatch.checkout import Checkout
-    from hexpatch.pick import Source
     from hexpatch.repo import Repo
     from hexpatch.sources import Found, Upstream
     from hexpatch.stack import Stack
@@ -29,14 +27,14 @@ Say = Callable[[str], None]
 _WAIT = 0.3  # seconds: more than another run needs to replace the files
 
 
-@dataclass
 class Session:
     """Everything a command needs. Made by `opened`, which takes the lock and mends a killed run."""
 
-    ws: Workspace
-    command: str
-    say: Say
-    offline: bool = False
+    def __init__(self, ws: Workspace, command: str, say: Say, offline: bool = False) -> None:
+        self.ws = ws
+        self.command = command
+        self.say = say
+        self.offline = offline
 
     @cached_property
     def repo(self) -> Repo:
@@ -79,6 +77,16 @@ class Session:
     def base(self) -> Found:
         """The pinned base, present in the store and checked against its tree id."""
         return self.upstream.base(self.series.base)
+
+    @property
+    def base_tree(self) -> str:
+        """Tree of the pinned base. Where the store has it, upstream's sources need no look."""
+        pin = self.series.base
+        if pin.tree is None or self.series.upstream.repo is not None or not self.ws.store.is_dir():
+            return self.base.tree
+        at = self.repo.lookup(pin.commit or pin.tree)
+        there = at is not None and (pin.commit is None or self.repo.tree_of(pin.commit) == pin.tree)
+        return pin.tree if there else self.base.tree
 
     @cached_property
     def stack(self) -> Stack:
@@ -162,7 +170,7 @@ class Session:
     def clean(self) -> None:
         """Refuse to overwrite uncommitted work in the checkout, or to cut into a `git rebase`."""
         self.idle()
-        dirty = self.checkout.dirty() if self.checkout.exists else []
+        dirty = self.checkout.dirty(note=True) if self.checkout.exists else []
         if dirty:
             names = ", ".join(p.decode("utf-8", "replace") for p in dirty[:5])
             raise HexpatchError(
@@ -246,7 +254,12 @@ class Session:
             if self.commits_changed():
                 hint = f"`hexpatch apply --force` puts it there {again}"
             raise HexpatchError("the checkout is not on the pinned base", hint)
-        if self.stack.tip != self.applied_tip():
+        from hexpatch import lockfile
+
+        lock = lockfile.true(self.series)  # it knows what these very files make
+        if (
+            lock is None or lock.tip != self.applied_tip()
+        ) and self.stack.tip != self.applied_tip():
             hint = "`hexpatch apply` puts them into the checkout"
             if self.commits_changed():
                 hint = f"`hexpatch apply --force` puts them into the checkout {again}"
@@ -299,26 +312,6 @@ class Session:
         parsed = series.parse(files[workspace.SERIES][0], self.ws.root, disk=False)
         lock = stack.make_lock(parsed, made, files)
         return {**files, LOCK: (lockfile.render(lock), False)}
-
-
-def source_from(parsed: Series, patch: series.Patch, files: FileState) -> Source:
-    """A patch from files in memory."""
-    from hexpatch import stack
-    from hexpatch.objects import EXECUTABLE, FILE
-    from hexpatch.pick import Source
-
-    name = f"patches/{patch.file}"
-    if name not in files:
-        raise HexpatchError(f"{name} does not exist")
-    owned = tuple(
-        (
-            parsed.upstream_path(f).encode(),
-            EXECUTABLE if files[f][1] else FILE,
-            files[f][0],
-        )
-        for f in patch.files
-    )
-    return Source(patch.name, stack.parse_once(files[name][0], name), owned)
 
 
 @contextmanager

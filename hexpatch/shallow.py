@@ -7,29 +7,11 @@ and a clone we borrow objects from may have an edge of its own.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 from hexpatch import catalogue, objects
 from hexpatch.catalogue import Entry
 from hexpatch.repo import Repo
-
-# a lookup must not make a partial store ask its remote (git >= 2.39.4)
-NO_LAZY_FETCH = {"GIT_NO_LAZY_FETCH": "1"}
-
-
-def present(repo: Repo, oids: Sequence[str]) -> set[str]:
-    """Which objects are there, without asking a promisor remote for the others."""
-    if not oids:
-        return set()
-    args = ("cat-file", "--batch-check=%(objectname)")
-    text = "\n".join(oids).encode() + b"\n"
-    status, out = repo.git_status(*args, stdin=text, ok=range(-15, 256), env=NO_LAZY_FETCH)
-    found = {line.decode() for line in out.split(b"\n") if line and b" " not in line}
-    if status == 0 or len(oids) == 1:
-        return found
-    # git dies at the first object that is promised and absent: ask one by one
-    return {oid for oid in oids if oid in found or present(repo, [oid])}
 
 
 def write_alone(repo: Repo, oid: str, data: bytes) -> None:
@@ -37,7 +19,7 @@ def write_alone(repo: Repo, oid: str, data: bytes) -> None:
 
     So a crash at any point leaves a store that fsck takes; mend drops needless lines.
     """
-    if present(repo, [oid]):
+    if repo.present([oid]):
         return
     path = repo.git_dir / "shallow"
     write_whole(path, _text(listed(path) | {oid}))
@@ -58,7 +40,7 @@ def mend(repo: Repo, borrowed: frozenset[str] | None = None) -> None:
     table = catalogue.entries()
     line = [catalogue.commit_id(e) for e in table]
     own = [e.upstream for e in table if e.upstream]
-    there = present(repo, [*line, *own, *(e.tree for e in table)])
+    there = repo.present([*line, *own, *(e.tree for e in table)])
     needed = set(lent)
     before: tuple[str, str] | None = None
     for commit, entry in zip(line, table, strict=True):
@@ -90,7 +72,7 @@ def upstream_edge(repo: Repo) -> frozenset[str]:
 
 def _has_parents(repo: Repo, entry: Entry) -> bool:
     parents = objects.parse_commit(entry.upstream_object).parents
-    return present(repo, parents) == set(parents)
+    return repo.present(parents) == set(parents)
 
 
 def listed(path: Path) -> frozenset[str]:

@@ -14,15 +14,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from hexpatch import catalogue, objects, proc, shallow
 from hexpatch.catalogue import Entry, Spec
 from hexpatch.errors import HexpatchError
 from hexpatch.repo import Repo
-from hexpatch.shallow import present
 
 Say = Callable[[str], None]
 
@@ -340,7 +338,7 @@ def _intact(pack: Path) -> bool:
 
 def install(repo: Repo, entry: Entry, cache: Cache) -> str:
     """Put an entry's tree and its commit into a store. The commit's id."""
-    if not present(repo, [entry.tree]):
+    if not repo.present([entry.tree]):
         link_pack(repo, cache, entry.spec)
     return adopt(repo, entry)
 
@@ -358,7 +356,7 @@ def link_pack(repo: Repo, cache: Cache, spec: Spec) -> str:
     for suffix in (".pack", ".idx"):
         _link(pack.with_suffix(suffix), directory / f"{name}{suffix}")
     repo.close()
-    if not present(repo, [tree]):
+    if not repo.present([tree]):
         for suffix in (".idx", ".pack", ".keep"):
             (directory / f"{name}{suffix}").unlink(missing_ok=True)
         pack.unlink(missing_ok=True)
@@ -412,8 +410,7 @@ def adopt_upstream(repo: Repo, entry: Entry) -> str:
     return entry.upstream
 
 
-@dataclass(frozen=True)
-class Known:
+class Known(NamedTuple):
     """A catalogue entry as `hexpatch` lists it."""
 
     entry: Entry

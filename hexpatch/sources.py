@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from hexpatch import catalogue, snapshots
 from hexpatch.borrow import OwnClone, borrow, tag_at
@@ -19,7 +18,6 @@ from hexpatch.catalogue import Entry, Spec
 from hexpatch.errors import HexpatchError
 from hexpatch.remote import Remote
 from hexpatch.repo import Repo
-from hexpatch.shallow import present
 from hexpatch.snapshots import Cache, Client, Known, Say
 
 _FULL = re.compile(r"[0-9a-f]{40}")
@@ -60,8 +58,7 @@ class _Base(Protocol):
     def snapshot(self) -> str | None: ...
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """An upstream commit that is in the store now.
 
     `name` is for people and stays true: a tag, a snapshot or an id, never a branch. Where `real`
@@ -107,7 +104,7 @@ class Upstream:
         borrow(store, self._clone, say)
 
     def _has(self, oid: str) -> bool:
-        return bool(present(self.store, [oid]))
+        return bool(self.store.present([oid]))
 
     def _in_clone(self, commit: str) -> bool:
         return self._clone is not None and self._clone.has(commit)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hexpatch import lockfile, objects, place
 from hexpatch.errors import HexpatchError
@@ -20,8 +20,7 @@ from hexpatch.tree import Content, Store, Tree
 from hexpatch.workspace import FileState
 
 
-@dataclass(frozen=True)
-class Applied:
+class Applied(NamedTuple):
     """One patch as a commit, and the hunks that sit at another line than they state."""
 
     name: str
@@ -30,8 +29,7 @@ class Applied:
     moved_hunks: tuple[tuple[bytes, str, int], ...] = ()
 
 
-@dataclass(frozen=True)
-class Stack:
+class Stack(NamedTuple):
     """A series on a base: one commit per patch."""
 
     base: str
@@ -49,8 +47,7 @@ class Stack:
         return self.patches[-1].tree if self.patches else self.base_tree
 
 
-@dataclass(frozen=True)
-class Failed:
+class Failed(NamedTuple):
     """A patch that could not be placed; `blocked_by` names the failed patch it builds on."""
 
     name: str
@@ -72,13 +69,17 @@ class DoesNotApply(HexpatchError):
         self.failed = failed
 
 
+LARGE = 1 << 20
 _PARSED: dict[bytes, PatchFile] = {}
 
 
-def parse_once(data: bytes, name: str) -> PatchFile:
-    """parse_patch, remembered for small files: one command reads the same patch several times."""
-    if len(data) > 1 << 20:
-        return parse_patch(data, name)
+def parse_once(data: bytes, name: str, *, whole: bool = False) -> PatchFile:
+    """parse_patch, remembered for small files: one command reads the same patch several times.
+
+    A large one comes without the bytes of its diff, but for `whole`: its hunks say the same.
+    """
+    if len(data) > LARGE:
+        return parse_patch(data, name, bare=not whole)
     found = _PARSED.get(data)
     if found is None:
         found = _PARSED[data] = parse_patch(data, name)
@@ -87,13 +88,12 @@ def parse_once(data: bytes, name: str) -> PatchFile:
 
 def read_source(series: Series, patch: Patch) -> Source:
     """Parse a patch file and read the owned files of one patch."""
-    data = (series.root / "patches" / patch.file).read_bytes()
-    parsed = parse_once(data, f"patches/{patch.file}")
+    name = f"patches/{patch.file}"
+    parsed = parse_once(series.read(name), name)
     owned = []
     for file in patch.files:
-        path = series.root / file
-        mode = EXECUTABLE if path.stat().st_mode & stat.S_IXUSR else FILE
-        owned.append((series.upstream_path(file).encode(), mode, path.read_bytes()))
+        mode = EXECUTABLE if (series.root / file).stat().st_mode & stat.S_IXUSR else FILE
+        owned.append((series.upstream_path(file).encode(), mode, series.read(file)))
     return Source(patch.name, parsed, tuple(owned))
 
 
@@ -131,22 +131,20 @@ def build(
         tree_id = tree.write()
         parent = commit_patch(store, source, parent, tree_id)
         done.append(Applied(source.name, parent, tree_id, laid.moved_hunks))
+        del source, laid  # a large patch must be gone before the next one comes
     return Stack(base, base_tree, tuple(done))
 
 
-def lay_all(tree: Tree, series: Iterable[Source]) -> list[Laid | Failed]:
-    """Place every patch strictly, going on past those that fail."""
-    results: list[Laid | Failed] = []
+def lay_all(tree: Tree, series: Iterable[Source]) -> Iterator[Laid | Failed]:
+    """Place patch after patch strictly, going on past those that fail."""
     failed: list[tuple[Source, Failed]] = []
     for source in series:
-        laid = lay(tree, source)
-        if isinstance(laid, Laid):
-            results.append(laid)
-            continue
-        verdict = Failed(source.name, tuple(laid), _blocked_on_base(laid, failed))
-        failed.append((source, verdict))
-        results.append(verdict)
-    return results
+        laid: Laid | Failed | list[Conflict] = lay(tree, source)
+        if isinstance(laid, list):
+            laid = Failed(source.name, tuple(laid), _blocked_on_base(laid, failed))
+            failed.append((source, laid))
+        yield laid
+        del source, laid  # a large patch must be gone before the next one comes
 
 
 def _blocked_on_base(conflicts: Sequence[Conflict], failed: list[tuple[Source, Failed]]) -> str:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 from hexpatch import proc
 from hexpatch.errors import HexpatchError
@@ -52,11 +53,21 @@ class Program:
 
     def run(self, *args: str, timeout: float) -> proc.Finished:
         """Run it with fixed surroundings: its own directory, no debugger, no foreign backends."""
-        env = {k: v for k, v in os.environ.items() if not k.startswith(("GGML_", "GIT_"))}
+        return proc.run(
+            [self.exe, *args], cwd=self.exe.parent, env=self.environment(), timeout=timeout
+        )
+
+    def environment(self) -> dict[str, str]:
+        """The user's, without what would change results."""
+        foreign = ("GGML_", "GIT_", "HEXPATCH_")
+        env = {k: v for k, v in os.environ.items() if not k.startswith(foreign)}
         env.update(GGML_NO_BACKTRACE="1", LC_ALL="C.UTF-8")
         if self.second is not None:
             env["GGML_BACKEND_PATH"] = str(self.second)
-        return proc.run([self.exe, *args], cwd=self.exe.parent, env=env, timeout=timeout)
+        return env
+
+
+_P = TypeVar("_P", bound=Program)
 
 
 @dataclass(frozen=True)
@@ -148,15 +159,17 @@ def _problem(program: Program, run: Run, blocks: Sequence[Block], status: int, m
 
 def probe(exe: Path, second: Path | None = None, device: str = "CPU") -> Program:
     """Find out what a tree's program can do: ask for its usage, and run an empty selection."""
-    plain = Program(exe, device)
+    known = probed(Program(exe, device))
+    return replace(known, devices=1 if second is None else 2, second=second)
+
+
+def probed(plain: _P) -> _P:
+    """The program, with what it can do found out."""
     text = plain.run("--help", timeout=60).stdout.decode("utf-8", "replace")
-    empty = plain.run("-b", device, "-o", "NO_SUCH_OP", timeout=120)
+    empty = plain.run("-b", plain.device, "-o", "NO_SUCH_OP", timeout=120)
     counts = [b.total for b in parse(empty.stdout).blocks if b.total is not None]
-    return Program(
-        exe,
-        device,
-        devices=1 if second is None else 2,
-        second=second,
+    return replace(
+        plain,
         parallel=re.search(r"^\s+-j <n>", text, re.M) is not None,
         counts_all=bool(counts and counts[0]),
     )
@@ -187,7 +200,7 @@ def list_cases(program: Program, params: str | None, source: str = "") -> Listin
     """Cases that match `params`. Support mode leaves whole-graph cases out; a device that supports
     next to nothing (BLAS) lists all of them, and shows that results of another device come through.
     """
-    alone = Program(program.exe, program.device)
+    alone = replace(program, devices=1, second=None)
     out = execute(alone, "", params, jobs=1, timeout=300, mode="support")
     if out.problem or out.died:
         raise HexpatchError(f"listing the cases failed: {out.problem or out.reason}")
@@ -195,7 +208,7 @@ def list_cases(program: Program, params: str | None, source: str = "") -> Listin
     supported = frozenset(c.name for c in cases if c.status == OK)
     plumbing = ""
     if any(b.name == "BLAS" for b in out.run.blocks):
-        other = Program(program.exe, "BLAS", counts_all=program.counts_all)
+        other = replace(alone, device="BLAS", parallel=False)
         blas = execute(other, "", params, jobs=1, timeout=300)
         plumbing = _plumbing(blas)
         if not blas.problem and not blas.died:
@@ -274,9 +287,13 @@ class Gatherer:
     timeout: float
     say: Say
 
+    def empty(self) -> Results:
+        """No results yet."""
+        return Results([{} for _ in range(self.program.devices)])
+
     def gather(self, units: Sequence[Unit]) -> Results:
         """Results of all units. A problem that every run would meet ends it early."""
-        results = Results([{} for _ in range(self.program.devices)])
+        results = self.empty()
         groups = batches(units, self.cases)
         done = 0
         for group in groups:

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from hexpatch import objects
+from hexpatch import objects, place
 from hexpatch.errors import HexpatchError
 from hexpatch.objects import TREE, object_id
+from hexpatch.patchfile import Hunk
 from hexpatch.repo import Repo
+from hexpatch.splices import Text, joined
 
 FLUSH_BYTES = 24 * 1024 * 1024
 LARGE = 8 * 1024 * 1024
 
 
 class Content:
-    """One file's bytes, known by id, as data or as lines; the others are derived when asked.
+    """One file's bytes, known by id, as data, spliced or as lines; each is derived when asked.
 
     Lines are the data split at newlines: `a\\nb\\n` is [a, b, ""], `a\\nb` is [a, b]. So the last
     element is never a complete line, and joining gives the data back.
     """
 
-    __slots__ = ("_data", "_lines", "_oid", "name", "store")
+    __slots__ = ("_data", "_lines", "_oid", "_size", "_text", "name", "store")
 
     def __init__(
         self,
@@ -29,11 +31,14 @@ class Content:
         oid: str | None = None,
         data: bytes | None = None,
         lines: list[bytes] | None = None,
+        text: Text | None = None,
     ) -> None:
         self.store = store
         self._oid = oid
         self._data = data
         self._lines = lines
+        self._text = text
+        self._size = -1
         self.name = ""  # the id that the patch which made it states; spares hashing it
 
     def is_called(self, oid: str) -> bool:
@@ -46,8 +51,26 @@ class Content:
     def lines(self) -> list[bytes]:
         """The data, split; callers never change the list."""
         if self._lines is None:
-            self._lines = self.data.split(b"\n")
+            text = self.text
+            assert text is not None
+            self._lines = text.lines
+            if self.size > LARGE:
+                self._data = self._text = None  # both at once is too much
         return self._lines
+
+    @property
+    def text(self) -> Text | None:
+        """The bytes as what hunks are spliced into; None where only lines are at hand."""
+        if self._text is None and self._lines is None:
+            self._text = Text(self.data)
+        return self._text
+
+    def spliced(self, hunks: Sequence[Hunk], places: Sequence[int]) -> Content:
+        """The file after the hunks, which stand at these lines."""
+        text = self.text.spliced(hunks, places) if self.text is not None else None
+        if text is not None:
+            return self.store.from_text(text)
+        return self.store.from_lines(place.splice(self.lines, hunks, places))
 
     @property
     def data(self) -> bytes:
@@ -55,22 +78,49 @@ class Content:
         if self._data is not None:
             return self._data
         if self._lines is not None:
-            return b"\n".join(self._lines)
+            return joined(self._lines, eof=True)
+        if self._text is not None:
+            return self._text.data
         assert self._oid is not None
         # kept once: as lines when somebody asks for lines, else not at all
         return self.store.read(self._oid, "blob")
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+        if self._size < 0:
+            text = self.text
+            self._size = text.size if text is not None else len(self.data)
+        return self._size
 
     @property
     def oid(self) -> str:
         """Blob id; new content is queued for the next flush."""
         if self._oid is None:
             data = self.data
+            self._size = len(data)
             self._oid = self.store.add("blob", data)
+            self.store.note(self._oid, self)
             if self.store.keep:
                 self._data = None  # the store has it now
                 if len(data) > LARGE:
-                    self._lines = None  # split again if somebody asks: rare, and memory counts
+                    # made again if somebody asks: rare, and memory counts
+                    self._lines = self._text = None
         return self._oid
+
+    def is_blob(self, oid: str) -> bool:
+        """Is this the file of that full id?"""
+        if self._oid is None:
+            text, twin = self._text, self.store.content(oid)._text
+            if text is not None:
+                same = (twin is not None and twin.alike(text)) or text.oid == oid
+            else:
+                same = object_id("blob", self.data) == oid
+            if not same:
+                return False
+            self._oid = oid  # a known file: there is nothing to add to the store
+            self._data = None
+        return self._oid == oid
 
     def same(self, other: Content) -> bool:
         """Equal bytes? Compared by identity and id first."""
@@ -78,13 +128,17 @@ class Content:
             return True
         if self._oid is not None and other._oid is not None:
             return self._oid == other._oid
-        return self.lines == other.lines
+        if self._text is not None and other._text is not None and self._text.alike(other._text):
+            return True
+        if self._lines is not None and other._lines is not None:
+            return self._lines == other._lines
+        return self.size == other.size and self.data == other.data
 
     def binary(self) -> bool:
         """git's rule: a NUL in the first 8000 bytes."""
-        if self._data is None and self._lines is not None:
-            return _nul(self._lines[:8001])  # so many newlines alone fill the window
-        return b"\0" in self.data[:8000]
+        if self.text is not None:
+            return b"\0" in self.text.head(8000)
+        return _nul(self.lines[:8001])  # so many newlines alone fill the window
 
 
 def _nul(lines: list[bytes]) -> bool:
@@ -131,9 +185,17 @@ class Store:
             found = self._contents[oid] = Content(self, oid=oid)
         return found
 
+    def note(self, oid: str, content: Content) -> None:
+        """A file that was made here has got its id."""
+        self._contents.setdefault(oid, content)
+
     def from_data(self, data: bytes) -> Content:
         """New content from bytes."""
         return Content(self, data=data)
+
+    def from_text(self, text: Text) -> Content:
+        """New content from bytes and splices."""
+        return Content(self, text=text)
 
     def from_lines(self, lines: list[bytes]) -> Content:
         """New content from split lines."""

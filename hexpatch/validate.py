@@ -108,6 +108,10 @@ class Stage:
         """A runner for one program."""
         return Gatherer(program, listing.ops, params, self.jobs, self.timeout, self.say)
 
+    def listing(self, program: Program, params: str | None, source: str) -> Listing:
+        """The cases a program knows."""
+        return list_cases(program, params, source)
+
 
 @dataclass
 class Finding:
@@ -124,10 +128,10 @@ def examine(stage: Stage, want: Wanted) -> Finding:
     """Run one selection on both sides and compare."""
     found = Finding()
     try:
-        there = list_cases(stage.base, want.params, stage.sources[0])
+        there = stage.listing(stage.base, want.params, stage.sources[0])
         here = there
         if stage.stack.exe != stage.base.exe:
-            here = list_cases(stage.stack, want.params, stage.sources[1])
+            here = stage.listing(stage.stack, want.params, stage.sources[1])
         found.notes += [there.plumbing] if there.plumbing and want.params is None else []
         units, wrong = expand(want.entries, {**there.known(), **here.known()})
         found.problems += wrong

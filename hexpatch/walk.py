@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -44,7 +43,7 @@ def items_of(series: Series, base: Tree) -> list[Item]:
     active = {p.name for p in series.active}
     whole = {p.name: all((series.root / f).is_file() for f in p.files) for p in series.patches}
     sources = [
-        stack.read_source(series, p if whole[p.name] else dataclasses.replace(p, files=()))
+        stack.read_source(series, p if whole[p.name] else p._replace(files=()))
         for p in series.patches
     ]
     laid = {r.name: r for r in stack.lay_all(tree, (s for s in sources if s.name in active))}

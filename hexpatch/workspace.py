@@ -7,11 +7,9 @@ import fcntl
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hexpatch.errors import HexpatchError
 
@@ -22,11 +20,11 @@ BASE = "refs/hexpatch/base"  # base and tip as the last apply, refresh or rebase
 TIP = "refs/hexpatch/tip"
 
 
-@dataclass(frozen=True)
 class Workspace:
     """A folder with series.yaml; everything that can be made again lies in `.hexpatch/`."""
 
-    root: Path
+    def __init__(self, root: Path) -> None:
+        self.root = root
 
     @property
     def state(self) -> Path:
@@ -154,18 +152,31 @@ def durable(root: Path) -> FileState:
         if path.is_file():
             files[name] = (path.read_bytes(), False)
     for folder in ("patches", "src"):
-        top = root / folder
-        if not top.is_dir():
-            continue
-        for path in sorted(top.rglob("*")):
-            if path.is_file() and not path.is_symlink():
-                mode = os.access(path, os.X_OK)
-                files[path.relative_to(root).as_posix()] = (path.read_bytes(), mode)
+        for name in sorted(_regular(f"{root}/{folder}", f"{folder}/")):
+            files[name] = (read_bytes(f"{root}/{name}"), os.access(f"{root}/{name}", os.X_OK))
     return files
 
 
-@dataclass(frozen=True)
-class Move:
+def _regular(top: str, prefix: str) -> Iterator[str]:
+    """Regular files below a folder, and no links: they may lead anywhere."""
+    try:
+        entries = list(os.scandir(top))
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            yield from _regular(entry.path, f"{prefix}{entry.name}/")
+        elif entry.is_file(follow_symlinks=False):
+            yield prefix + entry.name
+
+
+def read_bytes(path: str) -> bytes:
+    """A file's bytes; where there are many, a Path for each costs more than the reading."""
+    with open(path, "rb", 0) as file:  # noqa: PTH123
+        return file.read()
+
+
+class Move(NamedTuple):
     """One file on its way: where it goes, its name in the stage ("" = removal), its old sum.
 
     `kept` is the old version's name in the stage ("" = there was none), for the way back.
@@ -183,7 +194,7 @@ def _sum(data: bytes | None) -> str:
 
 def stage_files(ws: Workspace, old: FileState, new: FileState) -> list[Move]:
     """Write what differs aside, to be replayed; nothing is changed yet."""
-    shutil.rmtree(ws.stage, ignore_errors=True)
+    clear_stage(ws)
     ws.stage.mkdir(parents=True)
     moves: list[Move] = []
     for path in sorted(set(old) | set(new)):
@@ -244,6 +255,8 @@ def put_back_files(ws: Workspace, moves: Sequence[Move]) -> None:
 
 def clear_stage(ws: Workspace) -> None:
     """The step is over."""
+    import shutil  # brings in all compressors
+
     shutil.rmtree(ws.stage, ignore_errors=True)
 
 

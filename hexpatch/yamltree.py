@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from hexpatch.errors import InvalidSeries, Problem
@@ -35,8 +35,7 @@ class Mark(NamedTuple):
     column: int
 
 
-@dataclass(frozen=True, slots=True)
-class TextNode:
+class TextNode(NamedTuple):
     """A scalar, as text. `style` is '' for plain, else the character that opens it: ' " | >"""
 
     text: str
@@ -50,8 +49,7 @@ class TextNode:
         return not self.style and self.text in ("", "~", "null", "Null", "NULL")
 
 
-@dataclass(frozen=True, slots=True)
-class ListNode:
+class ListNode(NamedTuple):
     """A sequence. `end` is behind the last item, not at the next token."""
 
     items: tuple[Node, ...]
@@ -60,8 +58,7 @@ class ListNode:
     end: Mark
 
 
-@dataclass(frozen=True, slots=True)
-class MapNode:
+class MapNode(NamedTuple):
     """A mapping in the order of the file; its keys keep their places."""
 
     pairs: tuple[tuple[TextNode, Node], ...]
@@ -78,8 +75,7 @@ Rule: TypeAlias = Callable[[str], str | None]  # what is wrong with a text
 Plain: TypeAlias = "str | list[Plain] | dict[str, Plain] | None"
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(NamedTuple):
     """A parsed file; `text` is without the byte order mark that `bom` tells of."""
 
     text: str
@@ -113,6 +109,12 @@ def parse(data: bytes, path: str = "series.yaml") -> Document:
 
 def read(data: bytes, path: str = "series.yaml") -> tuple[Document | None, list[Problem]]:
     """The tree as far as there is one, and the problems found on the way."""
+    document, problems = _read(data, path)
+    return document, list(problems)
+
+
+@lru_cache(maxsize=4)  # an edit reads again what the one before has written
+def _read(data: bytes, path: str) -> tuple[Document | None, list[Problem]]:
     text, problems = _decode(data, path)
     if problems:
         return None, problems
@@ -166,14 +168,14 @@ def _line_column(text: str, index: int) -> tuple[int, int]:
     return text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index)
 
 
-@dataclass
 class _Frame:
     """A list or mapping that is still open: for a mapping, `nodes` alternates key and value."""
 
-    is_map: bool
-    flow: bool
-    start: Mark
-    nodes: list[Node] = field(default_factory=list)
+    def __init__(self, is_map: bool, flow: bool, start: Mark) -> None:
+        self.is_map = is_map
+        self.flow = flow
+        self.start = start
+        self.nodes: list[Node] = []
 
 
 class _Builder:

@@ -6,7 +6,6 @@ import base64
 import os
 import re
 import subprocess
-from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
 from pathlib import Path
@@ -90,7 +89,7 @@ def test_field_mails_are_read_as_git_reads_them(tmp_path: Path, data: bytes) -> 
         again = parse_patch(render_patch(patch), "again")
         assert again == patch
         head = parse_patch_headers(data, "p")
-        assert options or head == replace(patch, diffs=(), diff=b"")
+        assert options or head == patch._replace(diffs=(), diff=b"")
 
 
 def mail(body: bytes = b"", *fields: bytes, tail: bytes = b"---\n\n" + DIFF) -> bytes:

@@ -10,13 +10,16 @@ import hexpatch
 PACKAGE = Path(hexpatch.__file__).parent
 LAYERS = [
     "errors workspace proc",
-    "objects repo textmerge catalogue archive shallow snapshots remote borrow sources",
+    "objects reader repo textmerge catalogue archive shallow snapshots remote borrow sources",
     "yamltree yamlquote yamledit seriesmodel seriesrules seriescheck series seriesedit seriesorder "
     "lockfile "
     "diffpath binpatch filediff hunks gitdiff maildate mailfield header patchfile mail",
-    "rows tree place drift pick merge stack resolutions oplog checkout landed walk session refresh "
-    "rebase apply conflict edit undoing",
-    "build tbo tborun compare evidence validate prove report check fit "
+    "rows splices tree place drift pick merge stack resolutions oplog checkout landed walk session "
+    "refresh rebase apply conflict edit undoing",
+    "sim.asmtext sim.asmhmx sim.asmrules sim.irmask sim.idlread sim.idl sim.cclink sim.cc sim.root "
+    "sim.inspectasm sim.inspect sim.devices "
+    "build tbo tborun compare evidence validate simbuild faults knownfail simrun simflaky "
+    "simvalidate estimate bench inspecting prove report check fit "
     "titles content checklist changelog prbranch exportdir export",
     "render cliroot cliseries clistack cliproof cli __main__",
 ]
@@ -40,13 +43,15 @@ def imports(path: Path) -> set[str]:
             found |= {n.name for n in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             found.add(node.module)
-            if node.module == "hexpatch":
-                found |= {f"hexpatch.{n.name}" for n in node.names}
+            if node.module in ("hexpatch", "hexpatch.sim"):
+                found |= {f"{node.module}.{n.name}" for n in node.names}
     return found
 
 
 def modules() -> dict[str, set[str]]:
-    return {p.stem: imports(p) for p in PACKAGE.glob("*.py") if p.stem != "__init__"}
+    flat = {p.stem: imports(p) for p in PACKAGE.glob("*.py") if p.stem != "__init__"}
+    simulator = (p for p in (PACKAGE / "sim").glob("*.py") if p.stem != "__init__")
+    return {**flat, **{f"sim.{p.stem}": imports(p) for p in simulator}}
 
 
 def test_every_module_has_a_layer() -> None:

@@ -24,6 +24,7 @@ RATES = {
     "hmx_tile_fp": "cycles per FP16 HMX tile",
     "hmx_store": "cycles per HMX store",
     "dma_gbs": "GB/s of the DMA engine",
+    "dma_row_ns": "ns per DMA row and engine",
     "ddr_gbs": "GB/s between cores and DDR",
     "dispatch_us": "us per worker dispatch",
     "barrier_us": "us per barrier",

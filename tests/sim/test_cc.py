@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from toolchain_lab import CLANGS, Toolchain, hexagon_clang
+from toolchain_lab import CLANGS, Toolchain, hexagon_clang, toolchain
 
 from hexpatch.sim import cc, cclink, root
 
+__all__ = ["toolchain"]
 pytestmark = pytest.mark.sim
 
 # What upstream's toolchain file passes.

@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from toolchain_lab import CLANGS, Toolchain, hexagon_clang
+from toolchain_lab import CLANGS, Toolchain, hexagon_clang, toolchain
 
 from hexpatch.sim.irmask import mask
 
+__all__ = ["toolchain"]
 pytestmark = pytest.mark.sim
 
 # -- text -------------------------------------------------------------------------------------

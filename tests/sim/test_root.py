@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from toolchain_lab import CLANGS, RUNTIME, Toolchain
+from toolchain_lab import CLANGS, RUNTIME, Toolchain, toolchain
 
 from hexpatch.errors import HexpatchError
 from hexpatch.sim import root

@@ -1,7 +1,9 @@
 """A stand-in for test-backend-ops: same options, same console output, scripted results.
 
-$TBO_FAKE names a JSON file: `cases` (per program name, else "*"), `fused` (not in support mode),
-`libs` (what a CPU library does to a case: fail, unsupported, crash, hang), and switches.
+$TBO_FAKE names a JSON file: `cases` (per program name, else "*"), `cases_of` (per
+library), `fused` (not in support mode),
+`libs` (what a CPU library does to a case: fail, fail@SEEDS, unsupported, crash, hang), `faults`
+(what a library's simulated DSP reports), and switches.
 """
 
 import json
@@ -56,6 +58,9 @@ if config.get("blas"):
 
 entries = re.findall(r"(?:\([^)]*\)|[^,(])+", options.get("-o", ""))
 cases = config["cases"].get(exe.name, config["cases"].get("*"))
+own = exe.with_name("libggml-cpu.so")
+if own.exists():
+    cases = config.get("cases_of", {}).get(own.read_text().strip(), cases)
 fused = set(config.get("fused", []))
 
 
@@ -76,6 +81,8 @@ reference = next((config["libs"].get(lib.strip(), {}) for _, lib in devices if l
 G, R, Z = "\x1b[1;32m", "\x1b[1;31m", "\x1b[0m"
 out(f"Testing {len(devices)} devices\n\n")
 good = 0
+listing = "HEXPATCH_LIST" in os.environ
+errors = []
 for number, (name, lib) in enumerate(devices, 1):
     out(f"Backend {number}/{len(devices)}: {name}\n")
     if name != options.get("-b", name):
@@ -91,6 +98,10 @@ for number, (name, lib) in enumerate(devices, 1):
             continue
         text = f"{op}({params})"
         what = "unsupported" if name == "BLAS" else does.get(text, does.get(op, "ok"))
+        if what.startswith("fail@"):
+            what = "fail" if os.environ["HEXPATCH_SEED"] in what[5:].split(",") else "ok"
+        if listing:
+            what = "unsupported"
         if mode == "test" and reference.get(text, reference.get(op)) == "unsupported":
             what = "unsupported"  # both backends are asked
         if mode == "support":
@@ -108,6 +119,7 @@ for number, (name, lib) in enumerate(devices, 1):
         out(f"  {text}: ")
         sys.stdout.flush()
         out(f"{G}OK{Z}\n" if what == "ok" else f"{R}FAIL{Z}\n")
+        errors.append(f"{config.get('errors', {}).get(lib.strip(), 1e-9)}\t{op}\t-1\n")
         passed, failed = passed + (what == "ok"), failed + (what == "fail")
         if what == "fail":
             failing.append(text)
@@ -120,6 +132,13 @@ for number, (name, lib) in enumerate(devices, 1):
             out("\nFailing tests:\n" + "".join(f"  {text}\n" for text in failing))
     out(f"  Backend {name}: {R + 'FAIL' if failed else G + 'OK'}{Z}\n")
     good += not failed
+if "HEXPATCH_ERRORS" in os.environ:
+    Path(os.environ["HEXPATCH_ERRORS"]).write_text("".join(errors))
+if "HEXPATCH_SIM_REPORT" in os.environ:
+    said = config.get("faults", {}).get(devices[-1][1].strip(), []) if errors else []
+    ops = [{"op": "op_x", "status": 0, "n": config.get("counters", {})}] * len(errors)
+    rows = [*ops, {"total": {}, "faults": said}]
+    Path(os.environ["HEXPATCH_SIM_REPORT"]).write_text("".join(json.dumps(r) + "\n" for r in rows))
 whole = good == len(devices)
 out(f"{good}/{len(devices)} backends passed\n{G + 'OK' if whole else R + 'FAIL'}{Z}\n")
 sys.exit(0 if whole else 1)

@@ -1,0 +1,169 @@
+"""Failures that are expected on a device model, each with its reason.
+
+An entry is a claim about the base: the cases it names fail there. One that no longer fails is an
+error, so that the list can't outlive its reasons.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from hexpatch import catalogue
+from hexpatch.errors import HexpatchError, InvalidSeries
+from hexpatch.evidence import BROKEN, FAILED, KNOWN, STILL, CaseVerdict
+from hexpatch.seriesrules import OP, like
+from hexpatch.tbo import BAD, OK
+from hexpatch.yamltree import Node, Reader, read
+
+FILE = Path(__file__).parent / "sim" / "known-failures.yaml"
+_KEYS = ("target", "op", "params", "since", "until", "count", "env", "reason")
+_NEEDED = ("target", "op", "reason")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Cases of an op that fail on a target, for bases between two snapshots (both included).
+
+    `count` says how many, where the whole op is run. `env` are settings under which it holds.
+    """
+
+    target: str
+    op: str
+    params: str
+    reason: str
+    since: str
+    until: str
+    count: int | None
+    env: tuple[str, ...]
+    place: str
+
+    def names(self, case: CaseVerdict) -> bool:
+        """Whether it speaks of a case."""
+        return case.op == self.op and re.search(self.params, case.params) is not None
+
+    def __str__(self) -> str:
+        return f"{self.op}({self.params})" if self.params else self.op
+
+
+def load(path: Path = FILE) -> tuple[Entry, ...]:
+    """All entries of a file, or InvalidSeries with every fault and its place."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise HexpatchError(f"cannot read {path}: {error.strerror}") from None
+    document, problems = read(data, path.name)
+    entries: list[Entry] = []
+    if document is not None:
+        reader = Reader(path.name, problems)
+        fields = reader.fields(document.root, "the file", ("version", "failures"))
+        for node in reader.items(fields.get("failures"), "failures"):
+            entry = _entry(reader, node, path.name)
+            if entry is not None:
+                entries.append(entry)
+    if problems:
+        raise InvalidSeries(tuple(problems))
+    return tuple(entries)
+
+
+def _entry(reader: Reader, node: Node, name: str) -> Entry | None:
+    before = len(reader.problems)
+    fields = reader.fields(node, "a failure", _KEYS)
+    for key in _NEEDED:
+        if key not in fields:
+            reader.fault(node, f"{key} is missing")
+    known = {entry.name for entry in catalogue.entries()}
+
+    def text(key: str) -> str:
+        rule = {
+            "op": like(OP),
+            "count": like(re.compile("[1-9][0-9]*")),
+            "params": _regex_fault,
+            "since": lambda t: None if t in known else "is no snapshot's name",
+            "until": lambda t: None if t in known else "is no snapshot's name",
+        }.get(key)
+        return reader.text(fields[key], key, rule) if key in fields else ""
+
+    texts = {key: text(key) for key in _KEYS if key != "env"}
+    env = tuple(reader.texts(fields.get("env"), "env"))
+    if len(reader.problems) > before:
+        return None
+    return Entry(
+        target=texts["target"],
+        op=texts["op"],
+        params=texts["params"],
+        reason=texts["reason"],
+        since=texts["since"],
+        until=texts["until"],
+        count=int(texts["count"]) if texts["count"] else None,
+        env=env,
+        place=f"{name}:{node.start.line}",
+    )
+
+
+def _regex_fault(text: str) -> str | None:
+    try:
+        re.compile(text)
+    except re.error as error:
+        return f"is not a regex ({error})"
+    return None
+
+
+def applying(
+    entries: Iterable[Entry], target: str, base_tree: str, env: Mapping[str, str]
+) -> list[Entry]:
+    """Entries for a target and base. A tree that no registry holds counts as the newest."""
+    order = [entry.name for entry in catalogue.entries()]
+    trees = [entry.tree for entry in catalogue.entries()]
+    at = trees.index(base_tree) if base_tree in trees else len(trees)
+    settings = {f"{key}={value}" for key, value in env.items()}
+    return [
+        e
+        for e in entries
+        if fnmatchcase(target, e.target)
+        and (not e.since or order.index(e.since) <= at)
+        and (not e.until or at <= order.index(e.until))
+        and settings == set(e.env)
+    ]
+
+
+def apply(
+    entries: Sequence[Entry],
+    cases: Sequence[CaseVerdict],
+    whole: frozenset[str] = frozenset(),
+    *,
+    same: bool = False,
+) -> tuple[tuple[CaseVerdict, ...], list[str]]:
+    """Cases with what is known of them, and the entries that don't hold any more.
+
+    `whole` are the ops of which every case was run. `same`: the stack's kernels are the base's, so
+    an added case that fails does so at the base too.
+    """
+    problems = []
+    for entry in entries:
+        ran = [c for c in cases if entry.names(c) and c.base in (OK, *BAD)]
+        count = sum(c.base in BAD for c in ran)
+        if ran and not count:
+            problems.append(
+                f"{entry.place}: {entry} no longer fails at the base ({len(ran)} cases pass): "
+                "remove the entry"
+            )
+        elif entry.count is not None and entry.op in whole and count != entry.count:
+            problems.append(
+                f"{entry.place}: {entry}: {count} cases fail at the base, the entry says "
+                f"{entry.count}"
+            )
+    found = []
+    for case in cases:
+        reason = next((e.reason for e in entries if e.names(case)), None)
+        failed = case.verdict in (FAILED, STILL) and case.base in BAD
+        added = same and case.verdict == BROKEN and case.base is None
+        if reason is not None and (failed or added):
+            error = f"{case.error}; {reason}" if case.error else reason
+            found.append(replace(case, verdict=KNOWN, error=error))
+        else:
+            found.append(case)
+    return tuple(found), problems

@@ -1,0 +1,303 @@
+"""Compares base and stack on a simulated device, case by case, as `validate` does on the CPU."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import re
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hexpatch import build as builder
+from hexpatch import evidence, faults, knownfail, simbuild, simflaky, simrun, tbo
+from hexpatch.build import TEST, blob_at
+from hexpatch.compare import ALONE, LIMITS, REFERENCE, SIM, TOLERANCE, Plan, renamed
+from hexpatch.errors import HexpatchError
+from hexpatch.evidence import CaseVerdict, Report
+from hexpatch.knownfail import Entry
+from hexpatch.repo import Repo
+from hexpatch.sim.devices import Device
+from hexpatch.simbuild import SimBuilt
+from hexpatch.simrun import SimGatherer, SimProgram
+from hexpatch.tbo import OK, TIMEOUT, CaseResult, op_of
+from hexpatch.tborun import Listing, Program, units_of
+from hexpatch.validate import Finding, Stage, Wanted, examine
+
+Say = builder.Say
+
+# quick: every op, of the slow ones only cases that tell something, by parameters. None = no case.
+QUICK: dict[str, str | None] = {}
+_MODEL = (
+    "a simulated device: verdicts follow from a model of the hardware, times and bandwidth do not"
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What to run, and how: the command line's and the series' wishes."""
+
+    ops: tuple[str, ...] = ()
+    params: str | None = None
+    quick: bool = False
+    full: bool = False
+    base_only: bool = False
+    checks: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    jobs: int | None = None
+    timeout: float = 900.0
+    fresh: bool = False
+
+    def wanted(self, default: Sequence[str]) -> tuple[Wanted, bool]:
+        """The selection, and whether it is the quick one."""
+        ops = tuple(tbo.entries(self.ops))
+        if not ops and not (self.quick or self.full):
+            ops = tuple(tbo.entries(default))
+        quick = self.quick or "quick" in ops or not (ops or self.full)
+        if self.full or quick:
+            ops = ("all",)
+        return Wanted(ops, self.params), quick
+
+
+@dataclass(frozen=True)
+class SimStage(Stage):
+    """The programs of one validation on a simulated device."""
+
+    quick: bool = False
+    memo: dict[str, CaseResult] | None = None  # where both trees have the same kernels
+
+    def gatherer(self, program: Program, listing: Listing, params: str | None) -> SimGatherer:
+        first = isinstance(program, SimProgram) and program.seed == simrun.FIRST_SEED
+        return SimGatherer(
+            program,
+            listing.ops,
+            params,
+            self.jobs,
+            self.timeout,
+            self.say,
+            supported=listing.supported,
+            memo=self.memo if first else None,
+        )
+
+    def listing(self, program: Program, params: str | None, source: str) -> Listing:
+        assert isinstance(program, SimProgram)
+        found = simrun.list_cases(program, params)
+        return only_quick(found) if self.quick else found
+
+
+def only_quick(listing: Listing) -> Listing:
+    """The cases of the quick set."""
+    ops = {}
+    for op, names in listing.ops.items():
+        rule = QUICK.get(op, "")
+        if rule is not None:
+            start = len(op) + 1
+            ops[op] = tuple(n for n in names if not rule or re.search(rule, n[start:-1]))
+    return Listing({op: names for op, names in ops.items() if names}, listing.supported)
+
+
+# -- the whole ---------------------------------------------------------------------------------
+
+
+def validate(
+    repo: Repo,
+    state: Path,
+    base_tree: str,
+    stack_tree: str,
+    device: Device,
+    asked: Asked,
+    *,
+    default_ops: Sequence[str] = (),
+    known: Sequence[Entry] = (),
+    say: Say,
+) -> Report:
+    """Build what is needed, run, compare. A complete result is kept and answered from then on."""
+    began = time.monotonic()
+    target = f"sim:{device.name}"
+    stack_tree = base_tree if asked.base_only else stack_tree
+    want, quick = asked.wanted(default_ops)
+    own_jobs = asked.jobs or builder.cores()
+
+    def make(tree: str) -> SimBuilt:
+        return simbuild.build(
+            repo,
+            state,
+            tree,
+            arch=device.arch,
+            checked=bool(asked.checks),
+            jobs=asked.jobs,
+            say=say,
+        )
+
+    base_built = make(base_tree)
+    stack_built = base_built if asked.base_only else make(stack_tree)
+    tools = {
+        **builder.tools().lines(),
+        "DSP compiler": base_built.clang,
+        "simulator": base_built.key,
+        "checks": ", ".join(asked.checks) or "none",
+        "settings": " ".join(f"{k}={v}" for k, v in asked.env) or "none",
+        "seeds": ", ".join(map(str, simflaky.SEEDS)),
+    }
+    listed = [str(e) + e.reason + str(e.count) for e in known]
+    key = _key(device.text, want.entries, want.params, quick, asked.base_only, tools, listed)
+    name = f"{base_tree[:12]}-{stack_tree[:12]}-{key[:16]}.json"
+    file = state.resolve() / "results" / target / name
+    if not asked.fresh and (kept := _kept(file)):
+        return kept
+
+    room = state.resolve() / "scratch" / f"{target.replace(':', '-')}-{key[:16]}"
+    shutil.rmtree(room, ignore_errors=True)
+    programs = [
+        simrun.program(
+            built, device, room / side, exe=TEST, checks=asked.checks, variables=dict(asked.env)
+        )
+        for side, built in (("base", base_built), ("stack", stack_built))
+    ]
+    same = blob_at(repo, base_tree, "ggml") == blob_at(repo, stack_tree, "ggml")
+    base, stack = programs if not asked.base_only else (programs[0], programs[0])
+    if same:
+        base = replace(base, heard=stack.heard)
+    plan = Plan(ALONE if asked.base_only else SIM, None, False, _notes(repo, base_tree, stack_tree))
+    stage = SimStage(
+        plan,
+        base,
+        stack,
+        ("", ""),
+        None,
+        room,
+        own_jobs,
+        asked.timeout,
+        say,
+        quick=quick,
+        memo={} if same else None,
+    )
+    found = examine(stage, want)
+    cases, repeated = _settled(stage, found)
+    cases = [_with_errors(case, base, stack) for case in cases]
+    entries = knownfail.applying(known, target, base_tree, dict(asked.env))
+    whole = frozenset(c.op for c in cases) if want.params is None and not quick else frozenset()
+    judged, stale = knownfail.apply(entries, cases, whole, same=same)
+    table, new = _faults(asked, base, stack, base_built, stack_built)
+    problems = list(dict.fromkeys([*found.problems, *stale, *new]))
+    totals = evidence.count(judged)
+    if judged and not problems and not totals["passed"] + totals["failed"]:
+        problems.append(f"none of the {len(judged)} selected cases is supported")
+    notes = [*plan.notes, *found.notes]
+    if repeated:
+        notes.append(f"{repeated} cases were repeated with other seeds, to tell flaky from failing")
+    report = Report(
+        target=target,
+        base_tree=base_tree,
+        stack_tree="" if asked.base_only else stack_tree,
+        ops=("quick",) if quick else want.entries,
+        params=want.params,
+        totals=totals,
+        cases=judged,
+        per_op=evidence.per_op(judged),
+        notes=tuple(dict.fromkeys(notes)),
+        limits=(_MODEL, LIMITS[SIM], TOLERANCE),
+        problems=tuple(problems),
+        seconds=round(time.monotonic() - began, 1),
+        tools=tools,
+        reference=REFERENCE[SIM],
+        simulated=f"{device.name}: {device.summary}",
+        faults=table,
+    )
+    shutil.rmtree(room, ignore_errors=True)
+    if not problems and not any(TIMEOUT in (c.base, c.stack) for c in judged):
+        builder.whole(_made(file), evidence.to_json(report))
+    return report
+
+
+def _key(*parts: object) -> str:
+    return hashlib.sha256(json.dumps([evidence.FORMAT, QUICK, *parts]).encode()).hexdigest()
+
+
+def _made(file: Path) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return file
+
+
+def _kept(file: Path) -> Report | None:
+    with contextlib.suppress(OSError, ValueError):
+        return replace(evidence.from_json(file.read_text()), cached=True)
+    return None
+
+
+def _notes(repo: Repo, base: str, stack: str) -> tuple[str, ...]:
+    """What the stack changes that this target does not show, or can't tell apart."""
+    if base == stack:
+        return ()
+    notes = []
+    if blob_at(repo, base, "ggml") == blob_at(repo, stack, "ggml"):
+        notes.append(
+            "the stack changes nothing below ggml/: only the list of cases differs, and a case of "
+            "both lists was run once"
+        )
+    cpu = "ggml/src/ggml-cpu"
+    if blob_at(repo, base, cpu) != blob_at(repo, stack, cpu):
+        notes.append(f"the stack changes {cpu}, so base and stack have different references")
+    return tuple(notes)
+
+
+def _settled(stage: SimStage, found: Finding) -> tuple[list[CaseVerdict], int]:
+    """Verdicts after suspicious cases were repeated."""
+    if not found.verdicts:
+        return [], 0
+    old = [n for n in found.base if n not in found.stack]
+    pairs = renamed(old, [n for n in found.stack if n not in found.base])
+
+    def again(program: Program) -> simflaky.Again:
+        def run(names: Sequence[str], seed: int) -> dict[str, CaseResult]:
+            assert isinstance(program, SimProgram)
+            ops: dict[str, tuple[str, ...]] = {}
+            for name in names:
+                ops[op_of(name)] = (*ops.get(op_of(name), ()), name)
+            listing = Listing(ops, frozenset(names))
+            runner = stage.gatherer(program.with_seed(seed), listing, None)
+            results = runner.gather(units_of(names))
+            return {n: c for n, c in results.blocks[0].items() if c.status in (OK, *tbo.BAD)}
+
+        return run
+
+    def at_base(case: CaseVerdict) -> str | None:
+        name = f"{case.op}({case.params})"
+        return None if case.base is None else pairs.get(name, name)
+
+    alone = stage.plan.mode == ALONE
+    try:
+        return simflaky.settle(
+            found.verdicts, again(stage.base), None if alone else again(stage.stack), at_base
+        )
+    except HexpatchError as e:
+        found.problems.append(e.message)
+        return found.verdicts, 0
+
+
+def _with_errors(case: CaseVerdict, base: SimProgram, stack: SimProgram) -> CaseVerdict:
+    """The case with its measured errors (at the base only where it has the same text there)."""
+    name = f"{case.op}({case.params})"
+    there = base.heard.errors.get(name) if case.base is not None else None
+    here = stack.heard.errors.get(name) if case.stack is not None else None
+    return replace(case, base_error=_finite(there), stack_error=_finite(here))
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _faults(
+    asked: Asked, base: SimProgram, stack: SimProgram, base_built: SimBuilt, stack_built: SimBuilt
+) -> tuple[tuple[evidence.FaultRow, ...], list[str]]:
+    """The faults of both sides, and those that only the stack has."""
+    if not asked.checks:
+        return (), []
+    there = faults.Side(base.heard.faults, (base_built.dsp, base_built.runtime))
+    here = faults.Side(stack.heard.faults, (stack_built.dsp, stack_built.runtime))
+    found = faults.rows(there, None if asked.base_only else here)
+    return tuple(found), [] if asked.base_only else faults.new_faults(found)

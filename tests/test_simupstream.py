@@ -1,0 +1,86 @@
+"""The whole way on a real tree: build the base for the simulator, run the quick set, measure."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from conftest import World
+from test_upstream import copy_series
+
+from hexpatch import series
+from hexpatch.errors import HexpatchError
+from hexpatch.sim.root import find_clang
+
+pytestmark = [pytest.mark.upstream, pytest.mark.slow, pytest.mark.sim]
+
+
+def usable() -> bool:
+    try:
+        find_clang()
+    except HexpatchError:
+        return False
+    return shutil.which("cmake") is not None
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("sim")
+
+
+@pytest.fixture
+def real(folder: Path) -> World:
+    if not usable():
+        pytest.skip("no clang that the simulator can use")
+    root = folder / "real"
+    return World(root, root) if root.exists() else copy_series(root)
+
+
+def test_the_quick_set_of_the_base_on_the_phone(real: World) -> None:
+    """Every failure is a known one or flaky; a second run answers at once."""
+    ran = real.run("validate", "--target", "sim:sm7750", "--quick", "--base", "--json")
+    data = json.loads(ran.out)
+    assert not data["problems"]
+    wrong = [c for c in data["cases"] if c["verdict"] in ("failed", "unknown")]
+    assert not wrong
+    assert data["totals"]["passed"] > 2000
+    assert data["green"]
+    assert series.load(real.root).base.tree == data["base_tree"]
+    again = real.run("validate", "--target", "sim:sm7750", "--quick", "--base", "--json")
+    assert json.loads(again.out)["cached"]
+
+
+def test_two_runs_give_the_same_errors(real: World) -> None:
+    """Alone or in company, a case has the same inputs, and so the same error."""
+    some = ("validate", "--target", "sim:sm7750", "--base", "--fresh", "--json")
+    runs = [
+        real.run(*some, "-o", "SOFT_MAX,RMS_NORM"),
+        real.run(*some, "-o", "SOFT_MAX"),
+    ]
+    found = [
+        {
+            c["params"]: c.get("base_error")
+            for c in json.loads(r.out)["cases"]
+            if c["op"] == "SOFT_MAX"
+        }
+        for r in runs
+    ]
+    assert found[0] == found[1]
+    assert any(found[0].values())
+
+
+def test_integer_tiles_are_counted(real: World) -> None:
+    """Stock upstream multiplies FP16 tiles that this device has not: the store gives zeros."""
+    shape = "MUL_MAT(type_a=q4_0,m=64,n=32,k=256)"
+    ran = real.ok("bench", "--target", "sim:sm7750", "--base", "--json", "--shape", shape)
+    (case,) = ran.json["cases"]
+    assert case["base"]["counters"]["hmx_stores"] > 0
+    assert case["base"]["exact"] == pytest.approx(1.0)
+    whole = real.ok(
+        "bench", "--target", "sim:sm7750", "--base", "--json", "--shape", shape, "--env", "NHMX=0"
+    )
+    (case,) = whole.json["cases"]
+    assert "hmx_stores" not in case["base"]["counters"]
+    assert case["base"]["exact"] < 5e-4

@@ -1,0 +1,394 @@
+"""Base against stack on a simulated device: parallel runs, flaky cases, known failures, faults."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_validate import CASES, FAKE, FILES, TOOLS, tree_of
+
+from hexpatch import bench, evidence, simflaky, simrun, simvalidate
+from hexpatch.errors import HexpatchError, UsageError
+from hexpatch.evidence import Report
+from hexpatch.knownfail import Entry
+from hexpatch.repo import Repo, init_bare
+from hexpatch.sim import devices
+from hexpatch.simbuild import SimBuilt
+from hexpatch.simvalidate import Asked
+
+pytestmark = pytest.mark.slow  # the rest of the suite stays quick without it
+
+PHONE = devices.find("sm7750")
+
+
+@dataclass
+class Lab:
+    """A repository, fake builds and a scripted test program with a simulated DSP."""
+
+    root: Path
+    repo: Repo
+    config: dict[str, Any] = field(default_factory=dict)
+    built: list[tuple[str, bool]] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+    def build(self, repo: Repo, state: Path, tree: str, **options: Any) -> SimBuilt:
+        """As simbuild.build."""
+        self.built.append((tree, options["checked"]))
+        home = state / "build" / "sim" / tree
+        place = home / "build" / "bin"
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "libggml-cpu.so").write_text("base" if tree == self.tree() else "stack")
+        for name in ("test-backend-ops", "hexpatch-opbench"):
+            exe = place / name
+            exe.write_text(f"#!{sys.executable} -ES\n" + FAKE.read_text())
+            exe.chmod(0o755)
+        return SimBuilt(home, place, home, home, home / "log", 0.0, "clang", "key")
+
+    def tree(self) -> str:
+        return tree_of(self.repo, FILES)
+
+    def other(self) -> str:
+        """A tree with another kernel."""
+        return tree_of(self.repo, {**FILES, "ggml/src/ggml-hexagon/htp.c": "int changed;"})
+
+    def script(self) -> None:
+        config = {"cases": {"*": CASES}, "libs": {}, "device": "HTP0", **self.config}
+        script = self.root / "fake.json"
+        script.write_text(json.dumps(config))
+        os.environ["TBO_FAKE"] = os.fspath(script)
+
+    def validate(self, *ops: str, known: tuple[Entry, ...] = (), **options: Any) -> Report:
+        self.script()
+        asked = Asked(ops=ops or ("all",), jobs=2, **options)
+        return simvalidate.validate(
+            self.repo,
+            self.root / "state",
+            self.tree(),
+            self.other(),
+            PHONE,
+            asked,
+            known=known,
+            say=self.said.append,
+        )
+
+    def runs(self) -> list[list[str]]:
+        """Command lines of the test program that ran cases."""
+        log = (self.root / "fake.json.log").read_text()
+        return [run for run in map(json.loads, log.splitlines()) if "(" in str(run)]
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    monkeypatch.setenv("TBO_FAKE", "")
+    with init_bare(tmp_path / "repo.git") as repo:
+        made = Lab(tmp_path, repo)
+        monkeypatch.setattr("hexpatch.simbuild.build", made.build)
+        monkeypatch.setattr("hexpatch.build.tools", lambda: TOOLS)
+        yield made
+
+
+def verdicts(report: Report) -> dict[str, str]:
+    return {f"{c.op}({c.params})": c.verdict for c in report.cases}
+
+
+def entry(op: str, params: str = "", count: int | None = None, **options: Any) -> Entry:
+    given = {"since": "", "until": "", "env": (), "place": "known.yaml:3", **options}
+    return Entry(target="sim:*", op=op, params=params, reason="no FP16", count=count, **given)
+
+
+# -- runs --------------------------------------------------------------------------------------
+
+
+def test_a_green_run_says_that_it_is_simulated(lab: Lab) -> None:
+    report = lab.validate()
+    assert report.green
+    assert evidence.headline(report) == "green: 5 passed (simulated sim:sm7750)"
+    assert lab.built == [(lab.tree(), False), (lab.other(), False)]
+    assert "simulated" in evidence.to_html(report, "x")
+    assert not (lab.root / "state" / "scratch").exists() or not list(
+        (lab.root / "state" / "scratch").iterdir()
+    )
+    assert evidence.from_json(evidence.to_json(report)) == report
+
+
+def test_unsupported_cases_are_not_run(lab: Lab) -> None:
+    lab.config["libs"] = {"base": {"SUB": "unsupported"}, "stack": {"SUB(n=1)": "unsupported"}}
+    report = lab.validate()
+    assert (report.totals["new"], report.totals["unsupported"]) == (1, 1)
+    assert not any("SUB(n=1)" in str(run) for run in lab.runs())
+
+
+def test_cases_of_fused_graphs_are_run_though_support_mode_hides_them(lab: Lab) -> None:
+    lab.config.update(cases={"*": [*CASES, ["MUL_ADD", "n=1"]]}, fused=["MUL_ADD"])
+    report = lab.validate()
+    assert verdicts(report)["MUL_ADD(n=1)"] == "passed"
+
+
+def test_a_crash_costs_one_case(lab: Lab) -> None:
+    lab.config["libs"] = {"stack": {"ADD(n=2)": "crash"}}
+    report = lab.validate()
+    assert not report.problems
+    assert [(c.op, c.params, c.stack) for c in report.of("broken")] == [("ADD", "n=2", "CRASH")]
+    assert report.totals["passed"] == 4
+
+
+def test_a_hang_costs_one_case_and_the_result_is_not_kept(lab: Lab) -> None:
+    lab.config["libs"] = {"stack": {"SUB(n=1)": "hang"}}
+    report = lab.validate(timeout=1.5)
+    assert [(c.op, c.params, c.stack) for c in report.of("broken")] == [("SUB", "n=1", "TIMEOUT")]
+    assert not list((lab.root / "state" / "results").rglob("*.json"))
+
+
+def test_a_result_is_kept(lab: Lab) -> None:
+    first = lab.validate()
+    again = lab.validate()
+    assert (again.cached, again.cases) == (True, first.cases)
+    assert not lab.validate(env=(("GGML_HEXAGON_NHMX", "0"),)).cached
+    assert not lab.validate(fresh=True).cached
+
+
+def test_a_device_that_does_not_come_up(lab: Lab) -> None:
+    lab.config["device"] = "HTP1"
+    with pytest.raises(HexpatchError, match="simulated sm7750 does not start: there is no device"):
+        lab.validate()
+
+
+def test_cases_run_once_where_both_trees_have_the_same_kernels(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = tree_of(lab.repo, {**FILES, "tests/test-backend-ops.cpp": "int main(){}"})
+    monkeypatch.setattr(lab, "other", lambda: more)
+    lab.config["libs"] = {"stack": {"ADD(n=1)": "fail"}}
+    report = lab.validate()
+    assert verdicts(report)["ADD(n=1)"] == "still failing"
+    assert "a case of both lists was run once" in report.notes[0]
+    assert sum("ADD(n=1)" in str(run) for run in lab.runs()) == 1
+
+
+def test_errors_of_passing_cases_are_compared(lab: Lab) -> None:
+    lab.config["errors"] = {"base": 1e-9, "stack": 4e-9}
+    report = lab.validate()
+    assert evidence.accuracy(report)[1] == ["ADD", "1e-09", "4e-09", "4"]
+    assert "Largest NMSE" in evidence.to_html(report, "x")
+
+
+# -- what is selected --------------------------------------------------------------------------
+
+
+def test_default_selection() -> None:
+    assert Asked().wanted(["ADD"]) == (simvalidate.Wanted(("ADD",), None), False)
+    assert Asked().wanted([])[1]
+    assert Asked(quick=True).wanted(["ADD"])[1]
+    assert Asked(full=True).wanted(["ADD"]) == (simvalidate.Wanted(("all",), None), False)
+    assert Asked(ops=("MUL,SUB",)).wanted(["ADD"])[0].entries == ("MUL", "SUB")
+
+
+def test_the_quick_set_leaves_slow_cases_out(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simvalidate, "QUICK", {"ADD": "n=2", "MUL": None})
+    report = lab.validate("quick")
+    assert set(verdicts(report)) == {"ADD(n=2)", "SUB(n=1)", "SUB(n=2)"}
+    assert report.ops == ("quick",)
+
+
+def test_groups_are_cut_to_equal_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simrun, "COSTS", {"MUL_MAT": 3.0})
+    names = [
+        *(f"ADD(n={i})" for i in range(8)),
+        *(f"MUL_MAT(n={i})" for i in range(25)),
+        "SUB(n=1)",
+    ]
+    groups = simrun.groups_of(names)
+    assert sorted(n for g in groups for u in g for n in u.cases) == sorted(names)
+    assert [(len(g), g[0].op) for g in groups[:2]] == [(1, "MUL_MAT"), (1, "MUL_MAT")]
+    assert [u.op for u in groups[-1]] == ["ADD", "SUB"]
+    assert all(len(u.cases) <= 10 for g in groups for u in g)
+
+
+# -- flaky -------------------------------------------------------------------------------------
+
+
+def test_a_case_that_fails_with_every_seed_is_broken(lab: Lab) -> None:
+    lab.config["libs"] = {"stack": {"ADD(n=1)": "fail"}}
+    report = lab.validate()
+    (case,) = report.of("broken")
+    assert case.error.endswith("fails with how many of 5 seeds: 0 base, 5 stack")
+    assert any("1 cases were repeated" in note for note in report.notes)
+
+
+def test_a_case_that_fails_with_some_seeds_is_flaky(lab: Lab) -> None:
+    lab.config["libs"] = {"stack": {"ADD(n=1)": "fail@1,4", "SUB(n=1)": "fail@1,2,3,4"}}
+    report = lab.validate()
+    assert verdicts(report)["ADD(n=1)"] == "flaky"
+    assert verdicts(report)["SUB(n=1)"] == "broken"  # most seeds, and the base with none
+    assert "1 flaky" in evidence.headline(report)
+
+
+def test_flaky_on_both_sides_is_not_red(lab: Lab) -> None:
+    lab.config["libs"] = {"base": {"ADD(n=1)": "fail@2,3"}, "stack": {"ADD(n=1)": "fail@1,2,3"}}
+    report = lab.validate()
+    assert verdicts(report)["ADD(n=1)"] == "flaky"
+    assert report.green
+
+
+def test_flaky_at_the_base_alone(lab: Lab) -> None:
+    lab.config["libs"] = {"base": {"ADD(n=1)": "fail@1", "SUB(n=1)": "fail"}}
+    report = lab.validate(base_only=True)
+    assert verdicts(report)["ADD(n=1)"] == "flaky"
+    assert verdicts(report)["SUB(n=1)"] == "failed"
+    assert not report.green
+
+
+@pytest.mark.parametrize(
+    ("base", "stack", "verdict"),
+    [
+        (0, 5, "broken"),
+        (0, 3, "broken"),
+        (0, 2, "flaky"),
+        (1, 5, "flaky"),
+        (5, 5, "still failing"),
+        (5, 0, "fixed"),
+        (3, 0, "fixed"),
+        (2, 0, "flaky"),
+        (0, 0, "passed"),
+        (None, 5, "broken"),
+        (None, 1, "flaky"),
+        (5, None, "failed"),
+        (4, None, "flaky"),
+    ],
+)
+def test_what_seeds_say(base: int | None, stack: int | None, verdict: str) -> None:
+    assert simflaky.verdict(base, stack, 5) == verdict
+
+
+# -- known failures ----------------------------------------------------------------------------
+
+
+def test_a_known_failure_is_not_red(lab: Lab) -> None:
+    lab.config["libs"] = {"base": {"ADD": "fail"}}
+    report = lab.validate(base_only=True, known=(entry("ADD", count=2),))
+    assert report.green
+    assert [c.verdict for c in report.cases if c.op == "ADD"] == ["known", "known"]
+    assert "no FP16" in report.cases[0].error
+    assert "2 known" in evidence.headline(report)
+
+
+def test_a_known_failure_that_the_stack_mends_is_fixed(lab: Lab) -> None:
+    lab.config["libs"] = {"base": {"ADD": "fail"}, "stack": {"ADD(n=2)": "fail"}}
+    report = lab.validate(known=(entry("ADD"),))
+    assert verdicts(report)["ADD(n=1)"] == "fixed"
+    assert verdicts(report)["ADD(n=2)"] == "known"
+    assert report.green
+
+
+def test_an_added_case_is_known_where_the_kernels_are_the_bases(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = tree_of(lab.repo, {**FILES, "tests/test-backend-ops.cpp": "int main(){}"})
+    monkeypatch.setattr(lab, "other", lambda: more)
+    lab.config["cases_of"] = {"stack": [*CASES, ["ADD", "n=3"]]}
+    lab.config["libs"] = {"base": {"ADD": "fail"}, "stack": {"ADD": "fail"}}
+    report = lab.validate(known=(entry("ADD"),))
+    assert verdicts(report)["ADD(n=3)"] == "known"
+    assert report.green
+    assert lab.validate(fresh=True).of("broken")[0].params == "n=3"
+
+
+def test_an_entry_that_no_longer_fails_has_to_go(lab: Lab) -> None:
+    report = lab.validate(base_only=True, known=(entry("ADD", "n=1"),))
+    assert report.problems == (
+        "known.yaml:3: ADD(n=1) no longer fails at the base (1 cases pass): remove the entry",
+    )
+    assert not report.green
+
+
+def test_another_count_is_said_where_the_op_was_run_whole(lab: Lab) -> None:
+    lab.config["libs"] = {"base": {"ADD(n=1)": "fail"}}
+    report = lab.validate(base_only=True, known=(entry("ADD", count=2),))
+    assert report.problems == ("known.yaml:3: ADD: 1 cases fail at the base, the entry says 2",)
+    report = lab.validate(base_only=True, known=(entry("ADD", count=2),), params="n=1")
+    assert not report.problems
+
+
+# -- faults ------------------------------------------------------------------------------------
+
+FAULT = {"kind": "scalar_vtcm", "op": "op_x", "count": 7, "where": "libx.so+0x10"}
+
+
+def test_faults_that_only_the_stack_has_are_a_problem(lab: Lab) -> None:
+    lab.config["faults"] = {"stack": [FAULT]}
+    report = lab.validate(checks=("scalar",))
+    assert report.problems == (
+        "the stack has faults that the base has not: scalar_vtcm in op_x (libx.so+0x10), 7 times",
+    )
+    assert lab.built[0][1]
+    assert "Faults (simulated)" in evidence.to_html(report, "x")
+
+
+def test_faults_of_the_base_are_shown_and_not_held_against_the_stack(lab: Lab) -> None:
+    lab.config["faults"] = {"base": [FAULT], "stack": [FAULT]}
+    report = lab.validate(checks=("scalar",))
+    assert report.green
+    assert [(f.kind, f.base, f.stack) for f in report.faults] == [("scalar_vtcm", 7, 7)]
+    assert evidence.from_json(evidence.to_json(report)) == report
+
+
+def test_without_checks_no_report_is_asked_for(lab: Lab) -> None:
+    lab.config["faults"] = {"stack": [FAULT]}
+    assert lab.validate().faults == ()
+
+
+# -- bench -------------------------------------------------------------------------------------
+
+
+def measured(lab: Lab, **wish: Any) -> list[bench.Row]:
+    lab.script()
+    return bench.bench(
+        lab.repo,
+        lab.root / "state",
+        lab.tree(),
+        lab.other(),
+        PHONE,
+        bench.Wish(jobs=2, **wish),
+        say=lab.said.append,
+    )
+
+
+def test_counters_side_by_side(lab: Lab) -> None:
+    lab.config["counters"] = {"hmx_tiles_i": 1000, "hvx_alu": 40, "dispatches": 3}
+    rows = measured(lab, ops=("ADD",))
+    assert [row.case for row in rows] == ["ADD(n=1)", "ADD(n=2)"]
+    text = bench.lines(rows, PHONE)
+    assert all(line.startswith("simulated") for line in text)
+    assert any(line.split()[1:] == ["hmx_tiles_i", "1,000", "1,000", "1"] for line in text)
+    assert any("assumed" in line for line in text)
+    data = bench.to_json(rows, PHONE)
+    assert data["cases"][0]["stack"]["counters"]["hvx_alu"] == 40
+    assert data["rates"]["hmx_tile_int"]["assumed"] is True
+    assert all(checked for _, checked in lab.built)
+
+
+def test_bench_wants_a_selection(lab: Lab) -> None:
+    with pytest.raises(UsageError, match="needs -o OP or --shape"):
+        measured(lab)
+    with pytest.raises(HexpatchError, match="no supported case matches -o ADD with -p n=9"):
+        measured(lab, ops=("ADD",), params="n=9")
+    lab.config["cases"] = {"*": [["ADD", f"n={i}"] for i in range(30)]}
+    with pytest.raises(HexpatchError, match="30 cases match -o ADD; at most 24 are shown"):
+        measured(lab, ops=("ADD",))
+
+
+def test_a_shape_alone_is_a_matrix_product() -> None:
+    wish = bench.Wish(shapes=("m=1,n=2,k=32", "CPY(ne=[1,1,1,1])"))
+    assert bench.shapes(wish) == ["MUL_MAT(m=1,n=2,k=32)", "CPY(ne=[1,1,1,1])"]
+
+
+def test_the_counters_are_those_of_the_header() -> None:
+    known = bench.known_counters()
+    assert next(iter(known)) == "hvx_alu"
+    assert known["hmx_stores"] == "HMX convert-and-store instructions"
