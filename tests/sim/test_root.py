@@ -17,6 +17,8 @@ from hexpatch.sim import root
 
 needs_clang = pytest.mark.skipif(not CLANGS, reason=f"no clang >= {root.OLDEST}")
 
+__all__ = ["toolchain"]
+
 
 @pytest.fixture(autouse=True)
 def fresh() -> None:
