@@ -6,8 +6,10 @@ import base64
 import re
 import zlib
 from collections.abc import Sequence
+from io import BytesIO
 from typing import NamedTuple
 
+_PIECE = 1 << 16
 _HEAD = re.compile(rb"(literal|delta) (\d{1,12})\Z")
 
 
@@ -43,16 +45,43 @@ def _hunk(lines: Sequence[bytes], at: int) -> tuple[BinaryHunk, int]:
     head = _HEAD.match(lines[at]) if at < len(lines) else None
     if head is None:
         raise BadBinary("a `literal` or `delta` line is missing", at)
-    start, size = at, int(head[2])
+    data = _Inflated(int(head[2]), at)
     packed = bytearray()
     at += 1
-    while at < len(lines) and lines[at]:
-        packed += _line(lines[at], at)
+    while at < len(lines) and (line := lines[at]):
+        packed += _line(line, at)
+        if len(packed) > _PIECE:
+            data.add(packed)
+            packed.clear()
         at += 1
     if at == len(lines):
         raise BadBinary("the binary data ends without its blank line", at - 1)
-    data = _inflate(packed, size, start)
-    return BinaryHunk(head[1].decode(), size, data), at + 1
+    data.add(packed)
+    return BinaryHunk(head[1].decode(), data.size, data.whole()), at + 1
+
+
+class _Inflated:
+    """What a zlib stream gives: `size` bytes, as line `at` says."""
+
+    def __init__(self, size: int, at: int) -> None:
+        self.size = size
+        self._at = at
+        self._engine = zlib.decompressobj()
+        self._sink = BytesIO()
+
+    def add(self, packed: bytearray) -> None:
+        left = self.size + 1 - self._sink.tell()
+        if left <= 0 or self._engine.eof:
+            return
+        try:
+            self._sink.write(self._engine.decompress(packed, left))
+        except zlib.error:
+            raise BadBinary("the binary data is damaged (zlib)", self._at) from None
+
+    def whole(self) -> bytes:
+        if self._sink.tell() != self.size or not self._engine.eof:
+            raise BadBinary(f"the binary data does not have the stated {self.size} bytes", self._at)
+        return self._sink.getvalue()
 
 
 def _line(line: bytes, at: int) -> bytes:
@@ -70,17 +99,6 @@ def _line(line: bytes, at: int) -> bytes:
     if len(line) - 1 != (size + 3) // 4 * 5:
         raise BadBinary("a line of the binary data is not as long as it says", at)
     return data[:size]
-
-
-def _inflate(packed: bytearray, size: int, at: int) -> bytes:
-    engine = zlib.decompressobj()
-    try:
-        data = engine.decompress(packed, size + 1)
-    except zlib.error:
-        raise BadBinary("the binary data is damaged (zlib)", at) from None
-    if len(data) != size or not engine.eof:
-        raise BadBinary(f"the binary data does not have the stated {size} bytes", at)
-    return data
 
 
 def apply_delta(before: bytes, delta: bytes) -> bytes:

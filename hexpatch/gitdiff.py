@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from hexpatch.binpatch import BadBinary, parse_binary
+from hexpatch.binpatch import BadBinary, BinaryHunk, parse_binary
 from hexpatch.diffpath import QUOTED, bare, check_path, halves, shown, unquote
 from hexpatch.errors import HexpatchError
 from hexpatch.filediff import FileDiff, Hunk, file_mode, has_content
-from hexpatch.hunks import Section
+from hexpatch.hunks import Lines, Section
 
 START = b"diff --git "
 _USUAL = re.compile(
@@ -105,7 +105,9 @@ class _FileSection(Section):
 
     def read_unusual(self, base: int) -> FileDiff:
         """Any section: also new files, renames, modes, binary data."""
-        self.lines = self.data[self.start : self.body].split(b"\n")
+        binary_at = self.data.find(b"\nGIT binary patch\n", self.start, self.body)
+        head = self.body if binary_at < 0 else binary_at + 17
+        self.lines = self.data[self.start : head].split(b"\n")
         if not self.lines[-1]:
             self.lines.pop()
         self.at = 1
@@ -123,10 +125,7 @@ class _FileSection(Section):
         missing = False
         line = self.line(self.at)
         if line == b"GIT binary patch":
-            try:
-                binary, self.at = parse_binary(self.lines, self.at + 1)
-            except BadBinary as error:
-                self.fail(error.text, error.at)
+            binary = self.binary()
         elif line.startswith((b"Binary files ", b"Files ")) and line.endswith(b" differ"):
             missing = True
             self.at += 1
@@ -153,6 +152,17 @@ class _FileSection(Section):
             self.start - base,
             self.end(bool(hunks)) - base,
         )
+
+    def binary(self) -> tuple[BinaryHunk, BinaryHunk | None]:
+        """The binary data; what comes behind it is in `lines` then."""
+        every = Lines(self.data, self.start, self.body)
+        try:
+            found, at = parse_binary(every, self.at + 1)
+        except BadBinary as error:
+            self.skipped = min(error.at, len(every) - 1) - self.at
+            self.fail(error.text)
+        self.lines, self.skipped, self.at = every[at:], at, 0
+        return found
 
     def head(self) -> dict[str, bytes]:
         """The extended header lines."""

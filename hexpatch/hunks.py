@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import compress
 from operator import itemgetter
-from typing import NoReturn
+from typing import NoReturn, overload
 
 from hexpatch.diffpath import shown
 from hexpatch.errors import HexpatchError
@@ -20,6 +20,38 @@ _NOT_OLD = bytes.maketrans(b"+", b"\0")
 _NOT_NEW = bytes.maketrans(b"-", b"\0")
 _FIRST: Callable[[bytes], int] = itemgetter(0)
 _TAIL: Callable[[bytes], bytes] = itemgetter(slice(1, None))
+
+
+class Lines(Sequence[bytes]):
+    """Lines of a part of the data, cut out when they are asked for, one after the other.
+
+    A large binary file has so many that they would fill the memory.
+    """
+
+    def __init__(self, data: bytes, start: int, stop: int) -> None:
+        self._data = data
+        self._start = self._offset = start
+        self._stop = stop
+        self._at = 0  # the line that begins at `_offset`
+        self._count = data.count(b"\n", start, stop) + (data[stop - 1] != 0x0A)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> bytes: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[bytes]: ...
+    def __getitem__(self, index: int | slice) -> bytes | list[bytes]:
+        if isinstance(index, slice):
+            return [self[n] for n in range(*index.indices(self._count))]
+        if index < self._at:
+            self._at, self._offset = 0, self._start
+        while self._at < index:
+            self._offset = self._data.index(b"\n", self._offset) + 1
+            self._at += 1
+        end = self._data.find(b"\n", self._offset, self._stop)
+        return self._data[self._offset : end if end >= 0 else self._stop]
 
 
 class Section:

@@ -26,15 +26,16 @@ FIRST_SEED = 1
 
 # Seconds of one supported case, roughly; the others take COST. Groups are cut to ROOM seconds,
 # so that few cores stay busy to the end.
-COST, ROOM, CHUNK = 0.05, 30.0, 150
+COST, ROOM, CHUNK = 0.03, 30.0, 150
 COSTS = {
-    "MUL_MAT": 0.3,
-    "MUL_MAT_ID": 4.0,
-    "MUL_MAT_ID_FUSION": 4.0,
+    "ADD": 0.1,
     "FLASH_ATTN_EXT": 0.15,
-    "ADD": 0.15,
+    "GET_ROWS": 0.3,
+    "MUL_MAT_HADAMARD": 1.5,
+    "MUL_MAT_ID": 0.1,
+    "MUL_MAT_ID_FUSION": 15.0,
     "ROPE": 0.1,
-    "GET_ROWS": 0.2,
+    "TOP_K": 0.15,
 }
 
 

@@ -30,8 +30,16 @@ from hexpatch.validate import Finding, Stage, Wanted, examine
 
 Say = builder.Say
 
-# quick: every op, of the slow ones only cases that tell something, by parameters. None = no case.
-QUICK: dict[str, str | None] = {}
+# quick: every op, but no tensor of more than a million elements, and of the slow ops only cases
+# that tell something, by parameters. None = no case.
+LARGE = 1 << 20
+QUICK: dict[str, str | None] = {
+    "FLASH_ATTN_EXT": r"hsk=(64|128|256),.*kv=(113|512|8192),nb=(1|3|32|35|64),.*=\[0,1,2,3\]",
+    "GET_ROWS": r"n=\d+,m=\d{1,4},.*be1=\d{1,2},",
+    "MUL_MAT_HADAMARD": r"m=\d{1,4},",
+    "MUL_MAT_ID": r"n_mats=4,",
+    "MUL_MAT_ID_FUSION": None,
+}
 _MODEL = (
     "a simulated device: verdicts follow from a model of the hardware, times and bandwidth do not"
 )
@@ -95,9 +103,18 @@ def only_quick(listing: Listing) -> Listing:
     for op, names in listing.ops.items():
         rule = QUICK.get(op, "")
         if rule is not None:
-            start = len(op) + 1
-            ops[op] = tuple(n for n in names if not rule or re.search(rule, n[start:-1]))
+            cases = {name: name[len(op) + 1 : -1] for name in names}
+            ops[op] = tuple(
+                n for n, p in cases.items() if re.search(rule, p) and elements(p) <= LARGE
+            )
     return Listing({op: names for op, names in ops.items() if names}, listing.supported)
+
+
+def elements(params: str) -> int:
+    """Elements of the largest tensor that a case names by its `ne`, repeats included."""
+    lists = re.findall(r"(?:^|,)_?(ne\w*|nr)=\[([\d,]+)\]", params)
+    sizes = {name: math.prod(map(int, text.split(","))) for name, text in lists}
+    return sizes.pop("nr", 1) * max(sizes.values(), default=1)
 
 
 # -- the whole ---------------------------------------------------------------------------------

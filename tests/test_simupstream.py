@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -50,6 +51,27 @@ def test_the_quick_set_of_the_base_on_the_phone(real: World) -> None:
     assert series.load(real.root).base.tree == data["base_tree"]
     again = real.run("validate", "--target", "sim:sm7750", "--quick", "--base", "--json")
     assert json.loads(again.out)["cached"]
+
+
+def test_the_phones_verdicts(real: World) -> None:
+    """A published log of the phone lists the MUL_MAT cases that fail with stock upstream."""
+    listed = (Path(__file__).parent / "sim" / "phone-mul-mat-fail.txt").read_text().split()
+    ran = real.run(
+        *("validate", "--target", "sim:sm7750", "--base", "--json"),
+        *("-o", "MUL_MAT,GATED_DELTA_NET"),
+    )
+    cases = json.loads(ran.out)["cases"]
+    failed = {
+        op: {
+            # this base names two parameters more than the log's did
+            re.sub(r",m_v=0,pad=0$", "", c["params"])
+            for c in cases
+            if c["op"] == op and c["base"] == "FAIL"
+        }
+        for op in ("MUL_MAT", "GATED_DELTA_NET")
+    }
+    assert failed["MUL_MAT"] == set(listed)
+    assert len(failed["GATED_DELTA_NET"]) == 7
 
 
 def test_two_runs_give_the_same_errors(real: World) -> None:

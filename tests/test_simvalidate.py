@@ -196,6 +196,18 @@ def test_the_quick_set_leaves_slow_cases_out(lab: Lab, monkeypatch: pytest.Monke
     assert report.ops == ("quick",)
 
 
+@pytest.mark.parametrize(
+    ("params", "count"),
+    [
+        ("type=f32,ne=[16,5,4,3],nr=[1,1,1,2],nf=1", 1920),
+        ("type_src=f32,ne_src=[2,3,1,1],ne_dst=[3,4,1,1],_src_transpose=0", 12),
+        ("m=16,n=8,k=256,bs=[1536,1]", 1),
+    ],
+)
+def test_the_size_of_a_case(params: str, count: int) -> None:
+    assert simvalidate.elements(params) == count
+
+
 def test_groups_are_cut_to_equal_times(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simrun, "COSTS", {"MUL_MAT": 3.0})
     names = [
