@@ -876,6 +876,8 @@ FA_INT_KERNEL void fa_int_softmax_group(struct fa_int_worker * w, const struct f
     if (has_mask) {
         if (job->softcap != 0.0f) {
             fa_int_softmax_mask_softcap(&s, m_s, m_s + 1);
+        } else if (job->slopes) {
+            fa_int_softmax_alibi(&s, m_s, m_s + 1);
         } else {
             fa_int_softmax_mask(&s, m_s, m_s + 1);
         }

@@ -265,6 +265,30 @@ static inline bool fa_int_find_tiling(struct fa_int_tiling * best, const struct 
     return best->cost < INFINITY;
 }
 
+// Kernel parameters if this route is clearly cheaper than HVX; the rest of them doesn't depend on the route
+static inline bool fa_int_select(struct htp_fa_kernel_params * kparams, const struct fa_int_shape * s, size_t vtcm_budget) {
+    struct fa_int_tiling tiling;
+    if (!fa_int_find_tiling(&tiling, s, vtcm_budget) || tiling.cost > 0.7f * fa_int_cost_hvx(s)) {
+        return false;
+    }
+
+    kparams->kernel_type = HTP_FA_KERNEL_HMX_INT;
+    kparams->Br          = tiling.Br;
+    kparams->Bc          = tiling.Bc;
+    kparams->n_kv_blocks = hmx_ceil_div(s->n_kv, tiling.Bc);
+    kparams->n_threads   = s->n_threads;
+    kparams->vtcm_size   = tiling.vtcm_size;
+
+    kparams->u.hmx_int.n_row_tiles = tiling.n_row_tiles;
+    kparams->u.hmx_int.n_slots     = tiling.n_slots;
+    kparams->u.hmx_int.n_stage     = tiling.n_stage;
+    kparams->u.hmx_int.store_shift = fa_int_store_shift(s->DK);
+    kparams->u.hmx_int.q_norm      = fa_int_q_norm(s->DK);
+    kparams->u.hmx_int.v_is_k      = s->v_is_k;
+    kparams->u.hmx_int.div_G       = init_fastdiv_values(s->G);
+    return true;
+}
+
 struct htp_ops_context;
 int hmx_int_flash_attn_ext(struct htp_ops_context * octx);
 

@@ -587,7 +587,8 @@ struct fa_int_softcap {
 
 // Scores of a row pair in one column tile: f32 to fixed point
 FA_INT_INLINE HVX_Vector_x2 fa_int_score_pair(HVX_Vector s, HVX_Vector scale, HVX_Vector mask, HVX_Vector slope,
-                                              const struct fa_int_softcap * cap, const bool has_mask, const bool has_softcap) {
+                                              const struct fa_int_softcap * cap, const bool has_mask, const bool has_slope,
+                                              const bool has_softcap) {
     const HVX_VectorPair w = Q6_Wqf32_vmpy_VhfVhf(Q6_Vhf_equals_Vh(s), scale);
     HVX_Vector x0 = Q6_V_lo_W(w);
     HVX_Vector x1 = Q6_V_hi_W(w);
@@ -599,6 +600,10 @@ FA_INT_INLINE HVX_Vector_x2 fa_int_score_pair(HVX_Vector s, HVX_Vector scale, HV
         x1 = Q6_Vqf32_vmpy_VsfVsf(Q6_Vsf_equals_Vw(Q6_V_hi_W(t)), cap->cap);
     }
     if (has_mask) {
+        if (has_slope) {
+            // times a small slope -inf must still be below the floor
+            slope = Q6_V_vmux_QVV(Q6_Q_vcmp_gt_VuhVuh(mask, Q6_Vh_vsplat_R(0xFBFF)), Q6_Vh_vsplat_R(0x7BFF), slope);
+        }
         const HVX_VectorPair m = Q6_Wqf32_vmpy_VhfVhf(mask, slope);
         x0 = Q6_Vqf32_vadd_Vqf32Vqf32(x0, Q6_V_lo_W(m));
         x1 = Q6_Vqf32_vadd_Vqf32Vqf32(x1, Q6_V_hi_W(m));
@@ -609,7 +614,7 @@ FA_INT_INLINE HVX_Vector_x2 fa_int_score_pair(HVX_Vector s, HVX_Vector scale, HV
 // Scores of a row pair, in place and to b. Their maxima.
 FA_INT_INLINE HVX_Vector_x2 fa_int_score_row_pair(const struct fa_int_scores * sc, uint32_t p, const HVX_Vector * restrict scale,
                                                   const struct fa_int_softcap * cap, HVX_Vector floor, HVX_VectorPred q_tail,
-                                                  const bool has_mask, const bool has_softcap) {
+                                                  const bool has_mask, const bool has_slope, const bool has_softcap) {
     const HVX_Vector none  = Q6_V_vsplat_R(FA_INT_SCORE_NONE);
     const HVX_Vector slope = sc->slope[p];
     const uint8_t *  mask0 = sc->mask[2 * p];
@@ -629,8 +634,8 @@ FA_INT_INLINE HVX_Vector_x2 fa_int_score_row_pair(const struct fa_int_scores * s
             k0 = Q6_V_lo_W(k);
             k1 = Q6_V_hi_W(k);
         }
-        const HVX_Vector_x2 x = fa_int_score_pair(hvx_vmem(a), scale[c], k0, slope, cap, has_mask, has_softcap);
-        const HVX_Vector_x2 y = fa_int_score_pair(hvx_vmem(a + 2048), scale[c + 1], k1, slope, cap, has_mask, has_softcap);
+        const HVX_Vector_x2 x = fa_int_score_pair(hvx_vmem(a), scale[c], k0, slope, cap, has_mask, has_slope, has_softcap);
+        const HVX_Vector_x2 y = fa_int_score_pair(hvx_vmem(a + 2048), scale[c + 1], k1, slope, cap, has_mask, has_slope, has_softcap);
         hvx_vmem(a)        = x.v[0];
         hvx_vmem(b)        = x.v[1];
         hvx_vmem(a + 2048) = y.v[0];
@@ -645,7 +650,7 @@ FA_INT_INLINE HVX_Vector_x2 fa_int_score_row_pair(const struct fa_int_scores * s
         k[1] = Q6_V_hi_W(w);
     }
     for (uint32_t i = 0; n_pair + i < n_cols; i++, a += 2048, b += 2048) {
-        HVX_Vector_x2 x = fa_int_score_pair(hvx_vmem(a), scale[n_pair + i], i ? k[1] : k[0], slope, cap, has_mask, has_softcap);
+        HVX_Vector_x2 x = fa_int_score_pair(hvx_vmem(a), scale[n_pair + i], i ? k[1] : k[0], slope, cap, has_mask, has_slope, has_softcap);
         if (n_pair + i + 1 == n_cols) {
             x.v[0] = Q6_V_vmux_QVV(q_tail, x.v[0], none);
             x.v[1] = Q6_V_vmux_QVV(q_tail, x.v[1], none);
@@ -664,7 +669,7 @@ FA_INT_INLINE HVX_Vector fa_int_p(const uint8_t * a, const uint8_t * b, HVX_Vect
 
 // maximum and sum of P of row i: lane i (and i + 8 ...)
 FA_INT_INLINE void fa_int_softmax_impl(const struct fa_int_scores * sc, HVX_Vector * restrict max, HVX_Vector * restrict sum,
-                                       const bool has_mask, const bool has_softcap) {
+                                       const bool has_mask, const bool has_slope, const bool has_softcap) {
     const uint32_t   n_cols = sc->n_cols;
     const HVX_Vector zero   = Q6_V_vzero();
     HVX_Vector *     scale  = sc->tmp;                          // [column tile] halves, twice
@@ -687,7 +692,7 @@ FA_INT_INLINE void fa_int_softmax_impl(const struct fa_int_scores * sc, HVX_Vect
     for (uint32_t p = 0; p < FA_INT_GROUP_ROWS / 2; p++) {
         HVX_Vector_x2 m = { { floor, floor } };
         if (p < sc->n_pairs) {
-            m = fa_int_score_row_pair(sc, p, scale, &cap, floor, q_tail, has_mask, has_softcap);
+            m = fa_int_score_row_pair(sc, p, scale, &cap, floor, q_tail, has_mask, has_slope, has_softcap);
         }
         rows[2 * p + 0] = m.v[0];
         rows[2 * p + 1] = m.v[1];
@@ -729,19 +734,23 @@ FA_INT_INLINE void fa_int_softmax_impl(const struct fa_int_scores * sc, HVX_Vect
 }
 
 FA_INT_KERNEL void fa_int_softmax(const struct fa_int_scores * sc, HVX_Vector * max, HVX_Vector * sum) {
-    fa_int_softmax_impl(sc, max, sum, false, false);
+    fa_int_softmax_impl(sc, max, sum, false, false, false);
 }
 
 FA_INT_KERNEL void fa_int_softmax_mask(const struct fa_int_scores * sc, HVX_Vector * max, HVX_Vector * sum) {
-    fa_int_softmax_impl(sc, max, sum, true, false);
+    fa_int_softmax_impl(sc, max, sum, true, false, false);
+}
+
+FA_INT_KERNEL void fa_int_softmax_alibi(const struct fa_int_scores * sc, HVX_Vector * max, HVX_Vector * sum) {
+    fa_int_softmax_impl(sc, max, sum, true, true, false);
 }
 
 FA_INT_KERNEL void fa_int_softmax_softcap(const struct fa_int_scores * sc, HVX_Vector * max, HVX_Vector * sum) {
-    fa_int_softmax_impl(sc, max, sum, false, true);
+    fa_int_softmax_impl(sc, max, sum, false, false, true);
 }
 
 FA_INT_KERNEL void fa_int_softmax_mask_softcap(const struct fa_int_scores * sc, HVX_Vector * max, HVX_Vector * sum) {
-    fa_int_softmax_impl(sc, max, sum, true, true);
+    fa_int_softmax_impl(sc, max, sum, true, true, true);
 }
 
 // 2^(x / 4096), x <= 0 in lanes of words

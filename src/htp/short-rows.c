@@ -12,7 +12,7 @@
 #define SHORT_ROWS_MAX_STRIDE        256         // bytes that are fetched in the time of a row, with a margin
 #define SHORT_ROWS_MAX_STRIDE_SINGLE 32          // the same of single elements
 #define SHORT_ROWS_CHUNK_SIZE        (16 * 1024) // bytes of a span or of dst
-#define SHORT_ROWS_MIN_CHUNKS        16          // per thread: neither DMA nor gathers scale well with threads
+#define SHORT_ROWS_MIN_CHUNKS        32          // per thread: neither DMA nor gathers scale well with threads
 
 // Next rows to fetch
 struct short_rows_cursor {
@@ -253,8 +253,8 @@ bool htp_short_rows_plan_cpy(struct htp_short_rows * sr, struct htp_ops_context 
     struct htp_short_rows_src * src = &sr->src[0];
     uint32_t max_stride = SHORT_ROWS_MAX_STRIDE;
     if (src->nb[0] > elem_size && sr->ne[0] * elem_size >= VLEN) {
-        // long rows of elements with gaps: rows of one element
-        if (sr->ne[3] != 1) {
+        // elements with gaps: rows of one element, unless other rows lie in the gaps, which would be fetched many times
+        if (sr->ne[3] != 1 || (sr->ne[1] != 1 && src->nb[1] < sr->ne[0] * src->nb[0])) {
             return false;
         }
         for (uint32_t i = HTP_OP_MAX_DIMS - 1; i > 0; i--) {
