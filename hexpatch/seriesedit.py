@@ -114,40 +114,6 @@ def set_patch(text: bytes, name: str, key: str, value: Value | None) -> bytes:
     return _close(document, want)
 
 
-def rename_patch(text: bytes, old: str, new: str) -> bytes:
-    """Rename an entry, its file and every mention of it."""
-    document, want = _open(text)
-    names = _names(want)
-    at = _find(names, old)
-    if new in names:
-        raise HexpatchError(f"{FILE} already has a patch {shown(new)}")
-    changed: list[tuple[Path, str]] = []
-    entry = want["patches"][at]
-    if isinstance(entry, str):
-        changed.append((("patches", at), new))
-    else:
-        if "name" in entry:
-            changed.append((("patches", at, "name"), new))
-        if entry.get("file"):
-            file = entry["file"].rpartition("/")
-            changed.append((("patches", at, "file"), f"{file[0]}{file[1]}{new}.patch"))
-    for path in _all_mentions(document, old):
-        changed.append((path, new))
-    cuts = []
-    for path, name in changed:
-        node = document.at(*path)
-        if isinstance(node, TextNode):
-            style = node.style if node.style in ("'", '"') else ""
-            written = quote(name, yamledit.in_flow(document, path), style)
-            cuts.append((node.start.offset, yamledit.end_of(document, node), written))
-        *way, last = path
-        holder = want
-        for step in way:
-            holder = holder[step]
-        holder[last] = name
-    return _close(yamledit.cut(document, cuts), want)
-
-
 def add_to_group(text: bytes, group: str, name: str) -> bytes:
     """Add a patch to a group, which is made if there is none of this name."""
     document, want = _open(text)

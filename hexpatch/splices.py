@@ -240,6 +240,9 @@ def joined(lines: list[bytes], eof: bool) -> bytes:
     """Lines as they stand in a file; `eof`: the last one has no newline."""
     if len(lines) > _MANY:  # `join` needs 80 bytes for each of them while it is at work
         sink = BytesIO()
+        sink.seek(sum(map(len, lines)) + len(lines) - eof - 1)
+        sink.write(b"\n")  # in one place from the start: to grow would leave holes in the memory
+        sink.seek(0)
         for at in range(0, len(lines), _MANY):
             part = lines[at : at + _MANY]
             sink.write(joined(part, eof and at + _MANY >= len(lines)))

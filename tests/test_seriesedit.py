@@ -271,24 +271,6 @@ def test_remove_from_flow_lists() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_rename_touches_names_only(name: str) -> None:
-    before = UGLY.encode()
-    after = seriesedit.rename_patch(before, name, "new-name")
-    assert comments(after) == comments(before)
-    assert change(lambda t: seriesedit.rename_patch(t, name, "new-name"))
-    assert seriesedit.rename_patch(after, "new-name", name) == before
-    assert name not in str(yamltree.plain(yamltree.parse(after).at("patches"))).split("'")
-
-
-def test_rename_quotes_words() -> None:
-    after = seriesedit.rename_patch(UGLY.encode(), "three", "no")
-    assert b'{name: "no", needs' in after
-    assert b'patches: [two, "no"]' in after
-    with pytest.raises(HexpatchError, match="already"):
-        seriesedit.rename_patch(UGLY.encode(), "three", "two")
-
-
-@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -488,7 +470,7 @@ def test_any_edit_of_any_file_keeps_it_valid(source: str, data: st.DataObject) -
     text = source.encode()
     for step in range(4):
         names = names_in(text)
-        kind = data.draw(st.sampled_from(["base", "add", "remove", "rename", "set", "group"]))
+        kind = data.draw(st.sampled_from(["base", "add", "remove", "set", "group"]))
         name = data.draw(st.sampled_from(names)) if names else ""
         before = comments(text)
         if kind == "base":
@@ -504,9 +486,6 @@ def test_any_edit_of_any_file_keeps_it_valid(source: str, data: st.DataObject) -
             text = seriesedit.remove_patch(text, name)
             names.remove(name)
             assert names_in(text) == names
-        elif kind == "rename" and name:
-            text = seriesedit.rename_patch(text, name, f"r{step}")
-            assert names_in(text) == [f"r{step}" if n == name else n for n in names]
         elif kind == "set" and name:
             key, value = data.draw(
                 st.sampled_from([("why", "a: b"), ("why", None), ("ops", ["ADD"]), ("needs", [])])
@@ -516,7 +495,7 @@ def test_any_edit_of_any_file_keeps_it_valid(source: str, data: st.DataObject) -
             found = series.parse(text, Path("/"), disk=False)
             if not any(name in group.patches for group in found.groups):
                 text = seriesedit.add_to_group(text, "new", name)
-        if kind in ("base", "add", "rename", "group"):
+        if kind in ("base", "add", "group"):
             assert comments(text) == before
         names_in(text)
         ends = {line.endswith(b"\r") for line in text.split(b"\n")[:-1]}

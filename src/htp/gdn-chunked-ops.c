@@ -45,7 +45,7 @@ static void gdnc_init_thread(struct gdnc_thread * th, const struct gdnc_context 
 
     th->gctx  = gctx;
     th->dma   = ctx->dma[ith];
-    th->vtcm  = ctx->vtcm_base + gctx->kparams->vtcm_per_thread * ith;
+    th->vtcm  = ctx->vtcm_base + gctx->layout.bytes_per_thread * ith;
     th->n_out = 0;
 
     w->state      = GDNC_VTCM(th, state);
@@ -172,7 +172,7 @@ static bool gdnc_next_step(const struct gdnc_context * gctx, struct gdnc_step * 
         step->t0   = 0;
         step->row += nth;
     }
-    step->n    = hex_smin(gctx->kparams->chunk_size, gctx->kparams->n_tokens - step->t0);
+    step->n    = hex_smin(HTP_GDN_CHUNKED_SIZE, gctx->kparams->n_tokens - step->t0);
     step->buf ^= 1;
     return step->row < gctx->row_start + gctx->nrows;
 }
@@ -187,7 +187,7 @@ static void gdnc_run(struct gdnc_thread * th, uint32_t nth, uint32_t ith) {
     struct gdnc_step step = {
         .row = gctx->row_start + ith,
         .t0  = 0,
-        .n   = hex_smin(kp->chunk_size, kp->n_tokens),
+        .n   = hex_smin(HTP_GDN_CHUNKED_SIZE, kp->n_tokens),
         .buf = 0,
     };
     gdnc_push_inputs(th, &step);

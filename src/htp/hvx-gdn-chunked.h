@@ -24,20 +24,20 @@
 // x = 256 hi + lo, and a pair of factors takes two instructions for 32 lanes, two a packet, with the
 // scalars straight from registers: vdmpy adds hi hi', vrmpy adds top lo' + lo top', top being the
 // upper 8 bits of hi. Scales are powers of two: one per token for q and k, one per value channel
-// for S and d. What gets lost is about 2^-21 of the largest number of a row or column, which is about
-// what a sum of 128 products in qf32 loses. The state itself stays in f32.
+// for S and d. What gets lost is about 2^-22 of the largest number of a row or column. The state
+// itself stays in f32.
 //
 // Layout: S is kept transposed in blocks of 32 value channels, [jv][i] vectors. A pair is two
 // factors that share a word: channels i and i + 32 for S, tokens s and s + 1 for the update.
 
 #define GDNC_SIZE      HTP_GDN_CHUNKED_SIZE
 
-// For functions that are compiled for constants: nv (head size / 32), kda (gate per channel) ...
+// with constants for nv (head size / 32), kda ...
 #define GDNC_INLINE    static inline __attribute__((always_inline))
 
 #define GDNC_ABS_MASK  0x7fffffff
 #define GDNC_EXP_MASK  0x7f800000
-#define GDNC_EXP_MIN   (26 << 23)
+#define GDNC_EXP_MIN   (24 << 23)
 #define GDNC_EXP_MAX   (252 << 23)
 
 // Fixed point: 22 bits and a sign. Bits below hi, bits of hi below top.
@@ -45,14 +45,13 @@
 #define GDNC_LO_BITS   8
 #define GDNC_TOP_BITS  7
 
-// Pairs whose products of hi are added in 32 bits: 2 * 4 * 2^28, which saturates.
+// Pairs whose products of hi are added in 32 bits, 2 * 4 * 2^28 (which saturates), before they are added scaled.
 #define GDNC_GROUP       4
 #define GDNC_GROUP_BITS  5
 
-// What sums are counted in, as powers of two: those of lo, of any number of groups, of two groups.
+// What sums are counted in, as powers of two: sums of lo, all sums.
 #define GDNC_LO_UNIT   (GDNC_LO_BITS + GDNC_TOP_BITS)
 #define GDNC_UNIT      (2 * GDNC_LO_BITS + GDNC_GROUP_BITS)
-#define GDNC_UNIT_2    (2 * GDNC_LO_BITS + 1)
 
 // acc + a * b; acc in qf32
 static inline HVX_Vector gdnc_mac(HVX_Vector acc, HVX_Vector a, HVX_Vector b) {
@@ -69,7 +68,7 @@ static inline HVX_Vector gdnc_abs_max(HVX_Vector amax, HVX_Vector v, HVX_Vector 
     return Q6_Vw_vmax_VwVw(amax, Q6_V_vand_VV(v, mask));
 }
 
-// dst[c] = the words c of src[0..31]. As hvx_transpose_32x32_w_shuff, with a strided source that stays as it is.
+// dst[c] = the words c of src[0..31]; strides in vectors
 static inline void gdnc_transpose_32x32(HVX_Vector * dst, uint32_t dst_stride, const HVX_Vector * src, uint32_t src_stride,
                                         HVX_Vector * restrict tmp) {
     for (uint32_t g = 0; g < 32; g += 8) {
@@ -133,7 +132,7 @@ static inline HVX_Vector gdnc_fixed(HVX_Vector v, HVX_Vector scale) {
     return Q6_Vw_equals_Vsf(hvx_vec_mul_f32_f32(v, scale));
 }
 
-// HVX stores go to the L2, scalar loads through the L1: have it ready.
+// HVX stores to DDR leave nothing in the L1 that scalar loads go through.
 static inline void gdnc_fetch(const void * p, uint32_t size) {
     for (uint32_t i = 0; i < size; i += 64) {
         Q6_dcfetch_A((void *) ((uintptr_t) p + i));
@@ -164,7 +163,7 @@ static inline void gdnc_store_scalars(HVX_Vector * dst, HVX_VectorPair p) {
 
 // Exponents of the largest numbers of two rows, in all lanes.
 GDNC_INLINE void gdnc_row_exponents(HVX_Vector * ea, HVX_Vector * eb, const HVX_Vector * a, const HVX_Vector * b,
-                                    const uint32_t nv) {
+                                      const uint32_t nv) {
     const HVX_Vector mask = Q6_V_vsplat_R(GDNC_ABS_MASK);
 
     HVX_Vector ma = Q6_V_vand_VV(a[0], mask);
@@ -211,16 +210,16 @@ GDNC_INLINE HVX_Vector gdnc_store_row(HVX_Vector * kq, const HVX_Vector * fixed,
 // Two rows to fixed point: kq_* for products with S, ku = pairs (a[i], b[i]) for the update.
 // inv_* = 2^GDNC_UNIT / scale: with gdnc_scale_inv of the other factor, what a product is to be multiplied by.
 GDNC_INLINE void gdnc_quant_rows(HVX_Vector * kq_a, HVX_Vector * kq_b, HVX_Vector * ku, HVX_Vector * inv_a, HVX_Vector * inv_b,
-                                 HVX_Vector * off_a, HVX_Vector * off_b, const HVX_Vector * a, const HVX_Vector * b,
-                                 const uint32_t nv) {
+                                   HVX_Vector * off_a, HVX_Vector * off_b, const HVX_Vector * a, const HVX_Vector * b,
+                                   const uint32_t nv) {
     HVX_Vector ea, eb;
     gdnc_row_exponents(&ea, &eb, a, b, nv);
 
-    const HVX_Vector sa = gdnc_scale(ea);
-    const HVX_Vector sb = gdnc_scale(eb);
-    _Static_assert(GDNC_UNIT == GDNC_BITS - 1, "2^GDNC_UNIT / scale has the exponent of the largest number");
-    *inv_a = ea;
-    *inv_b = eb;
+    const HVX_Vector sa  = gdnc_scale(ea);
+    const HVX_Vector sb  = gdnc_scale(eb);
+    const HVX_Vector exp = Q6_V_vsplat_R((GDNC_UNIT - GDNC_BITS + 1) << 23);
+    *inv_a = Q6_Vw_vadd_VwVw(ea, exp);
+    *inv_b = Q6_Vw_vadd_VwVw(eb, exp);
 
     HVX_Vector wa[4];
     HVX_Vector wb[4];
@@ -240,9 +239,10 @@ GDNC_INLINE void gdnc_quant_rows(HVX_Vector * kq_a, HVX_Vector * kq_b, HVX_Vecto
     }
 }
 
-// hi[r] = and lo[r] += np pairs of planes times scalars, 1 <= np <= GDNC_GROUP
-GDNC_INLINE void gdnc_dot(HVX_Vector * hi, HVX_Vector * lo, const HVX_Vector * planes, const uint64_t * scalars,
+// sum[r] and lo[r] += np pairs of planes times scalars, np <= GDNC_GROUP
+GDNC_INLINE void gdnc_dot(HVX_Vector * sum, HVX_Vector * lo, const HVX_Vector * planes, const uint64_t * scalars,
                           uint32_t row_stride, uint32_t pair_stride, uint32_t np, const uint32_t nr) {
+    HVX_Vector hi[8];
     #pragma unroll
     for (uint32_t r = 0; r < nr; ++r) {
         const uint64_t s = scalars[r * row_stride];
@@ -256,6 +256,10 @@ GDNC_INLINE void gdnc_dot(HVX_Vector * hi, HVX_Vector * lo, const HVX_Vector * p
             hi[r] = Q6_Vw_vdmpyacc_VwVhRh_sat(hi[r], planes[2 * p + 0], (int32_t) s);
             lo[r] = Q6_Vw_vrmpyacc_VwVubRb(lo[r], planes[2 * p + 1], (int32_t) (s >> 32));
         }
+    }
+    #pragma unroll
+    for (uint32_t r = 0; r < nr; ++r) {
+        sum[r] = Q6_Vw_vasracc_VwVwR(sum[r], hi[r], GDNC_GROUP_BITS);
     }
 }
 
@@ -328,7 +332,7 @@ GDNC_INLINE void gdnc_token_scalars(const struct gdnc_work * w, const HVX_Vector
 
 // KDA: exp(g), and keys and queries decayed from the start of the chunk
 GDNC_INLINE void gdnc_decay_keys(const struct gdnc_work * w, const HVX_Vector * q, const HVX_Vector * k, const HVX_Vector * g,
-                                 uint32_t n, const uint32_t nv) {
+                                   uint32_t n, const uint32_t nv) {
     for (uint32_t v = 0; v < nv; ++v) {
         HVX_Vector e = hvx_vec_splat_f32(1.0f);
         for (uint32_t t = 0; t < n; ++t) {
@@ -343,7 +347,7 @@ GDNC_INLINE void gdnc_decay_keys(const struct gdnc_work * w, const HVX_Vector * 
 
 // k and q to fixed point. The token after an odd last one is a copy: whatever it gives is not used.
 GDNC_INLINE void gdnc_quant_keys(const struct gdnc_work * w, const HVX_Vector * q, const HVX_Vector * k, float scale, uint32_t n,
-                                 const uint32_t nv, const bool kda) {
+                                   const uint32_t nv, const bool kda) {
     const uint32_t   row    = gdnc_n_pairs(nv) * 8 / 128;
     const uint32_t   stride = kda ? 2 * nv : nv;
     const HVX_Vector vscale = hvx_vec_splat_f32(scale);
@@ -386,7 +390,7 @@ GDNC_INLINE void gdnc_quant_state(const struct gdnc_work * w, const uint32_t nv)
 }
 
 GDNC_INLINE void gdnc_quant(const struct gdnc_work * w, const HVX_Vector * q, const HVX_Vector * k, const HVX_Vector * g,
-                            const HVX_Vector * beta, float scale, uint32_t n, const uint32_t nv, const bool kda) {
+                              const HVX_Vector * beta, float scale, uint32_t n, const uint32_t nv, const bool kda) {
     gdnc_token_scalars(w, g, beta, kda);
     if (kda) {
         gdnc_decay_keys(w, q, k, g, n, nv);
@@ -414,12 +418,7 @@ GDNC_INLINE void gdnc_products_n(const struct gdnc_work * w, uint32_t row, const
         }
         #pragma nounroll
         for (uint32_t p = 0; p < np; p += GDNC_GROUP) {
-            HVX_Vector hi[8];
-            gdnc_dot(hi, lo, planes + (jv * np + p) * 2, kq + p, np, 1, GDNC_GROUP, nr);
-            #pragma unroll
-            for (uint32_t r = 0; r < nr; ++r) {
-                sum[r] = Q6_Vw_vasracc_VwVwR(sum[r], hi[r], GDNC_GROUP_BITS);
-            }
+            gdnc_dot(sum, lo, planes + (jv * np + p) * 2, kq + p, np, 1, GDNC_GROUP, nr);
         }
 
         gdnc_fetch(kq + nr * np + jv * 8 * np / nv, 64 * np / nv); // of the next rows
@@ -474,7 +473,7 @@ GDNC_INLINE HVX_Vector gdnc_row_dot(const HVX_Vector * a, const HVX_Vector * b, 
 // gram[t][s] = E(t,s) k_t.k_s and scale E(t,s) q_t.k_s for s <= t. Leaves beyond s = t are not written, they
 // only get to lanes that nobody reads.
 GDNC_INLINE void gdnc_gram(const struct gdnc_work * w, const HVX_Vector * q, const HVX_Vector * k, float scale, uint32_t n,
-                           const uint32_t nv, const bool kda) {
+                             const uint32_t nv, const bool kda) {
     const HVX_Vector   zero   = Q6_V_vzero();
     const HVX_Vector * gates  = w->gates;
     const float *      gate   = w->gate;
@@ -517,7 +516,7 @@ GDNC_INLINE void gdnc_gram(const struct gdnc_work * w, const HVX_Vector * q, con
 
 // d_t and o_t, token by token
 GDNC_INLINE void gdnc_solve(const struct gdnc_work * w, HVX_Vector * out, const HVX_Vector * v, uint32_t n, const uint32_t nv,
-                            const bool kda) {
+                              const bool kda) {
     const HVX_Vector * row_inv = w->row_inv;
     const HVX_Vector * prod    = w->prod;
     const float *      gate    = w->gate;
@@ -565,16 +564,9 @@ GDNC_INLINE void gdnc_solve(const struct gdnc_work * w, HVX_Vector * out, const 
     }
 }
 
-// Pairs of tokens in an update: at least one in each of two groups.
-static inline uint32_t gdnc_n_token_pairs(uint32_t m) {
-    return m < 3 ? 2 : (m + 1) / 2;
-}
-
 // Before the update to the state after m tokens: E(m-1,-1), E(m-1,s) d_s in fixed point; KDA: E(m-1,s) k_s instead
 GDNC_INLINE void gdnc_prepare_update(const struct gdnc_work * w, const HVX_Vector * k, uint32_t m, const uint32_t nv,
-                                     const bool kda) {
-    const uint32_t np = gdnc_n_token_pairs(m);
-
+                                       const bool kda) {
     HVX_Vector * factor  = w->leaves; // [token]: what d is multiplied by
     HVX_Vector * decayed = w->decayed;
 
@@ -605,18 +597,18 @@ GDNC_INLINE void gdnc_prepare_update(const struct gdnc_work * w, const HVX_Vecto
     const HVX_Vector mask = Q6_V_vsplat_R(GDNC_ABS_MASK);
     const HVX_Vector v128 = Q6_Vb_vsplat_R(0x80);
 
-    // as gdnc_offsets, one channel a lane
+    // as gdnc_offsets; two groups
     const HVX_Vector bytes = Q6_V_lo_W(Q6_W_vshuff_VVR(Q6_Vb_vsplat_R(-1), Q6_V_vzero(), -4));
     for (uint32_t v = 0; v < nv; ++v) {
         HVX_Vector s0 = Q6_V_vzero();
         HVX_Vector s1 = Q6_V_vzero();
-        for (uint32_t s = 0; s < 2 * np; s += 2) {
+        for (uint32_t s = 0; s < m; s += 2) {
             const HVX_Vector * ku = (const HVX_Vector *) w->ku + s * nv + 2 * v;
             s0 = Q6_Vw_vrmpyacc_VwVbVb(s0, ku[0], bytes);
             s1 = Q6_Vw_vrmpyacc_VwVbVb(s1, ku[1], bytes);
         }
         const HVX_Vector off = Q6_Vw_vasl_VwR(Q6_V_hi_W(Q6_W_vdeal_VVR(s1, s0, -4)), 7);
-        ((HVX_Vector *) w->ku_off)[v] = Q6_Vw_vadd_VwVw(off, Q6_V_vsplat_R(1 << (GDNC_UNIT_2 - GDNC_LO_UNIT - 1)));
+        ((HVX_Vector *) w->ku_off)[v] = Q6_Vw_vadd_VwVw(off, Q6_V_vsplat_R(3 << (GDNC_UNIT - GDNC_LO_UNIT - 1)));
     }
 
     for (uint32_t jv = 0; jv < nv; ++jv) {
@@ -631,10 +623,10 @@ GDNC_INLINE void gdnc_prepare_update(const struct gdnc_work * w, const HVX_Vecto
 
         const HVX_Vector e     = gdnc_exponent(amax);
         const HVX_Vector scale = gdnc_scale(e);
-        w->d_inv[jv] = Q6_Vw_vsub_VwVw(gdnc_scale_inv(e), Q6_V_vsplat_R((GDNC_UNIT - GDNC_UNIT_2) << 23));
+        w->d_inv[jv] = gdnc_scale_inv(e);
 
-        for (uint32_t s = 0; s < 2 * np; s += 2) {
-            const HVX_Vector d0 = s     < m ? gdnc_fixed(decayed[s * nv + jv], scale) : Q6_V_vzero();
+        for (uint32_t s = 0; s < m; s += 2) {
+            const HVX_Vector d0 = gdnc_fixed(decayed[s * nv + jv], scale);
             const HVX_Vector d1 = s + 1 < m ? gdnc_fixed(decayed[(s + 1) * nv + jv], scale) : Q6_V_vzero();
             gdnc_store_planes(planes + s, gdnc_split(d0, d1, false), v128);
         }
@@ -642,19 +634,19 @@ GDNC_INLINE void gdnc_prepare_update(const struct gdnc_work * w, const HVX_Vecto
 }
 
 // dst = the state after m tokens, and its largest numbers
-GDNC_INLINE void gdnc_update_n(const struct gdnc_work * w, HVX_Vector * dst, HVX_Vector * amax, uint32_t np, const uint32_t nv,
-                               const bool kda, const bool full) {
+GDNC_INLINE void gdnc_update(const struct gdnc_work * w, HVX_Vector * dst, HVX_Vector * amax, uint32_t m, const uint32_t nv,
+                               const bool kda) {
     const HVX_Vector   keep   = *w->keep;
     const HVX_Vector   mask   = Q6_V_vsplat_R(GDNC_ABS_MASK);
+    const HVX_Vector   zero   = Q6_V_vzero();
     const HVX_Vector * state  = w->state;
     const HVX_Vector * planes = w->d_planes;
     const HVX_Vector * d_inv  = w->d_inv;
     const uint64_t *   ku     = w->ku;
     const int32_t *    ku_off = w->ku_off;
-    const float *      gate   = w->gate;
-    const uint32_t     np0    = full ? GDNC_GROUP : (np + 1) / 2;
-    const uint32_t     np1    = full ? GDNC_GROUP : np / 2;
+    const uint32_t     np     = (m + 1) / 2;
     HVX_Vector *       off    = w->tmp;
+    const float *      gate   = w->gate;
 
     for (uint32_t jv = 0; jv < nv; ++jv) {
         amax[jv] = Q6_V_vzero();
@@ -668,16 +660,25 @@ GDNC_INLINE void gdnc_update_n(const struct gdnc_work * w, HVX_Vector * dst, HVX
             off[r] = Q6_V_vsplat_R(ku_off[i + r]);
         }
         for (uint32_t jv = 0; jv < nv; ++jv) {
-            HVX_Vector hi0[8];
-            HVX_Vector hi1[8];
+            HVX_Vector sum[8];
             HVX_Vector lo[8];
             #pragma unroll
             for (uint32_t r = 0; r < 8; ++r) {
-                lo[r] = off[r];
+                sum[r] = zero;
+                lo[r]  = off[r];
             }
             const HVX_Vector * pl = planes + jv * GDNC_SIZE;
-            gdnc_dot(hi0, lo, pl,           ku + i,                 1, 32 * nv, np0, 8);
-            gdnc_dot(hi1, lo, pl + 2 * np0, ku + i + np0 * 32 * nv, 1, 32 * nv, np1, 8);
+            const uint64_t *   sc = ku + i;
+            uint32_t p = np;
+            #pragma nounroll
+            for (; p >= GDNC_GROUP; p -= GDNC_GROUP) {
+                gdnc_dot(sum, lo, pl, sc, 1, 32 * nv, GDNC_GROUP, 8);
+                pl += 2 * GDNC_GROUP;
+                sc += GDNC_GROUP * 32 * nv;
+            }
+            if (p > 0) {
+                gdnc_dot(sum, lo, pl, sc, 1, 32 * nv, p, 8);
+            }
 
             const HVX_Vector   inv = d_inv[jv];
             const HVX_Vector * src = state + jv * nv * 32 + i;
@@ -687,23 +688,13 @@ GDNC_INLINE void gdnc_update_n(const struct gdnc_work * w, HVX_Vector * dst, HVX
             #pragma unroll
             for (uint32_t r = 0; r < 8; ++r) {
                 const HVX_Vector g = kda ? gdnc_splat(gate + i + r) : keep;
-                const HVX_Vector s = Q6_Vw_vasracc_VwVwR(Q6_Vw_vavg_VwVw(hi0[r], hi1[r]), lo[r], GDNC_UNIT_2 - GDNC_LO_UNIT);
-                const HVX_Vector u = Q6_Vqf32_vmpy_VsfVsf(Q6_Vsf_equals_Vw(s), inv);
+                sum[r] = Q6_Vw_vasracc_VwVwR(sum[r], lo[r], GDNC_UNIT - GDNC_LO_UNIT);
+                const HVX_Vector u = Q6_Vqf32_vmpy_VsfVsf(Q6_Vsf_equals_Vw(sum[r]), inv);
                 out[r] = Q6_Vsf_equals_Vqf32(gdnc_mac(u, src[r], g));
                 max    = gdnc_abs_max(max, out[r], mask);
             }
             amax[jv] = max;
         }
-    }
-}
-
-GDNC_INLINE void gdnc_update(const struct gdnc_work * w, HVX_Vector * dst, HVX_Vector * amax, uint32_t m, const uint32_t nv,
-                             const bool kda) {
-    const uint32_t np = gdnc_n_token_pairs(m);
-    if (np == 2 * GDNC_GROUP) {
-        gdnc_update_n(w, dst, amax, np, nv, kda, true);
-    } else {
-        gdnc_update_n(w, dst, amax, np, nv, kda, false);
     }
 }
 
