@@ -236,10 +236,15 @@ def test_large_patches(tmp_path: Path) -> None:
 def test_huge_patches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(FIELD.parent.parent))
     world, _ = huge(tmp_path, "")
-    watch = (
-        "import resource, runpy, sys; sys.argv = ['hexpatch', *sys.argv[1:]]\n"
-        "try: runpy.run_module('hexpatch', run_name='__main__')\n"
-        "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)\n"
+    watch = (  # the program ends by os._exit, which runs nothing after it
+        "import os, resource, runpy, sys\n"
+        "sys.argv, end = ['hexpatch', *sys.argv[1:]], os._exit\n"
+        "def told(code):\n"
+        "    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "    print(peak, file=sys.stderr, flush=True)\n"
+        "    end(code)\n"
+        "os._exit = told\n"
+        "runpy.run_module('hexpatch', run_name='__main__')\n"
     )
 
     def timed(*args: str, seconds: float) -> bytes:
