@@ -1,4 +1,6 @@
-"""How cost grows: a 50 MB patch, and stacks of 500, 1000 and 2000 patches, beside git am.
+"""How cost grows: a patch of 50 MB of text and 25 MB of binary data, and long stacks.
+
+Stacks of 500, 1000 and 2000 patches, beside git am.
 
     python benchmarks/scale.py [--work DIR]
 
@@ -8,6 +10,7 @@ Everything is made here, on a small repository: no network.
 from __future__ import annotations
 
 import argparse
+import random
 import shutil
 import subprocess
 import sys
@@ -44,8 +47,10 @@ def upstream(folder: Path, files: int) -> None:
 def series(root: Path, up: Path, patches: list[Path]) -> None:
     """A series of these patch files on `up`."""
     shutil.rmtree(root, ignore_errors=True)
-    root.mkdir()
+    root.mkdir(parents=True)
     sh(*HEXPATCH, "init", "--repo", str(up), "--base", "base", cwd=root)
+    if not patches:
+        return
     text = (root / "series.yaml").read_text().replace("patches: []", "patches:")
     lines = []
     for path in patches:
@@ -63,23 +68,37 @@ def row(name: str, argv: list[str], cwd: Path) -> None:
 
 
 def big(work: Path) -> None:
-    """One patch of about 50 MB: a file of 800,000 new lines."""
+    """A patch of 900,000 new lines, and one that adds 20 MB of random bytes."""
     up = work / "up"
     upstream(up, 10)
     with (up / "table.h").open("a") as out:
-        for i in range(800_000):
+        for i in range(900_000):
             out.write(f'    {{ 0x{i * 2654435761 % 2**32:08x}, 0x{i:08x}, "row {i:07} of it" }},\n')
     sh("git", "commit", "-q", "-am", "table : add the big table", cwd=up)
-    sh("git", "format-patch", "-q", "--full-index", "-o", str(work / "big"), "base", cwd=up)
+    (up / "weights.bin").write_bytes(random.Random(1).randbytes(20_000_000))
+    sh("git", "add", "weights.bin", cwd=up)
+    sh("git", "commit", "-q", "-m", "weights : add", cwd=up)
+    shutil.rmtree(work / "big", ignore_errors=True)
+    options = ("--full-index", "--binary", "-o", str(work / "big"))
+    sh("git", "format-patch", "-q", *options, "base", cwd=up)
+    sh("git", "checkout", "-q", "-b", "next", "base", cwd=up)
+    (up / "src/00/f0001.c").write_text("int moved;\n")
+    sh("git", "commit", "-q", "-am", "src : move on", cwd=up)
     sh("git", "checkout", "-q", "--detach", "base", cwd=up)
     patches = sorted((work / "big").iterdir())
-    size = sum(p.stat().st_size for p in patches) / 1e6
+    size = " + ".join(f"{p.stat().st_size / 1e6:.0f}" for p in patches)
     root = work / "series-big"
     series(root, up, patches)
-    print(f"\na patch of {size:.0f} MB{'':16} {'CPU s':>8} {'wall s':>8} {'peak MB':>8}")
+    print(f"\npatches of {size} MB{'':15} {'CPU s':>8} {'wall s':>8} {'peak MB':>8}")
     row("git am", ["git", "am", "-q", *map(str, patches)], up)
     for command in (["series"], ["check"], ["apply"]):
         row("hexpatch " + command[0], [*HEXPATCH, *command], root)
+    checkout = root / ".hexpatch" / "llama.cpp"
+    sh("git", "commit", "-q", "--amend", "-m", "weights : add them", cwd=checkout)
+    row("hexpatch refresh", [*HEXPATCH, "refresh"], root)
+    row("hexpatch rebase", [*HEXPATCH, "rebase", "--onto", "next"], root)
+    series(root, up, [])
+    row("hexpatch import", [*HEXPATCH, "import", *map(str, patches)], root)
 
 
 def many(work: Path, count: int) -> None:

@@ -8,15 +8,22 @@ def main() -> None:
     """
     import gc
     import os
+    import sys
 
     gc.disable()
 
-    from hexpatch.cli import cli
+    from hexpatch import quick
 
-    try:
-        cli()
-    except SystemExit as end:  # all is written by now; anything else is a bug, for Python to show
-        os._exit(end.code if isinstance(end.code, int) else end.code is not None)
+    status = quick.run(sys.argv[1:])
+    if status is None:
+        from hexpatch.cli import cli
+
+        try:
+            cli()
+        except SystemExit as end:
+            status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    # all is written by now; a bug's traceback is Python's to show
+    os._exit(status or 0)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hexpatch import oplog, proc, series, workspace
 from hexpatch.checklist import code, fenced
@@ -250,6 +251,22 @@ def _from_house(root: Path, rev: str) -> FileState | None:
 def text(session: Session, rev: str | None = None) -> str:
     """`since`, for people."""
     return to_markdown(since(session, rev))
+
+
+def as_json(changes: Iterable[Changes]) -> list[dict[str, Any]]:
+    """For --json: the parts of `since`, each with all its patches."""
+    return [
+        {
+            "title": part.title,
+            "base": {"before": part.base_before, "after": part.base_after},
+            "patches": [
+                {"name": e.name, "status": e.status, "title": e.subject, "detail": e.detail}
+                for e in part.entries
+            ],
+            "hidden": part.hidden,
+        }
+        for part in changes
+    ]
 
 
 def to_markdown(changes: Iterable[Changes]) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -233,7 +231,6 @@ class Checkout:
         self.create(target)
         repo = self.repo
         index = repo.git_dir / "index"
-        break_stale_locks([index.with_name("index.lock"), index.with_name("HEAD.lock")])
         current = repo.resolve("HEAD") if index.exists() else None
         if index_only and current is not None:
             repo.git("read-tree", target)
@@ -290,7 +287,6 @@ class Checkout:
         self.create(head)
         repo = self.repo
         index = repo.git_dir / "index"
-        break_stale_locks([index.with_name("index.lock"), index.with_name("HEAD.lock")])
         if was["branch"]:
             repo.git("symbolic-ref", "HEAD", was["branch"])
         else:
@@ -328,34 +324,6 @@ class Checkout:
     def staged_tree(self) -> str:
         """Tree of the index."""
         return self.repo.git("write-tree").decode().strip()
-
-
-def break_stale_locks(locks: Iterable[Path]) -> None:
-    """A killed git leaves *.lock files behind; remove those that no living process has.
-
-    The git that a killed run had started may still be at work: wait for it.
-    """
-    for lock in locks:
-        for _ in range(600):
-            try:
-                age = time.time() - lock.stat().st_mtime
-            except FileNotFoundError:
-                break
-            if age > 0.5 and not _is_open(lock):
-                lock.unlink(missing_ok=True)
-                break
-            time.sleep(0.1)
-
-
-def _is_open(path: Path) -> bool:
-    """Has a process this file open? Where there is no /proc nobody can say: then it has not."""
-    for link in Path("/proc").glob("[0-9]*/fd/*"):
-        try:
-            if os.readlink(link) == os.fspath(path):  # noqa: PTH115 - Path.readlink is slow here
-                return True
-        except OSError:
-            continue
-    return False
 
 
 def _write_file(top: Path, path: bytes, mode: int, data: bytes | None) -> None:

@@ -5,9 +5,6 @@ Heavy modules are imported inside the commands, so that `--help` and completion 
 
 from __future__ import annotations
 
-import errno
-import os
-import shlex
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -16,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hexpatch import __version__
+from hexpatch import __version__, edge, render
 from hexpatch.errors import HexpatchError
 
 if TYPE_CHECKING:
@@ -62,83 +59,28 @@ class _Cli(click.Group):
         return super().get_command(ctx, cmd_name)
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        from hexpatch import render
-
         extra["standalone_mode"] = False
-        try:
-            code = super().main(*args, **extra)
-        except click.exceptions.Abort:
-            click.echo("interrupted: nothing was changed after the last finished step", err=True)
-            sys.exit(130)
-        except click.ClickException as error:
-            error.show()
-            sys.exit(error.exit_code)
-        except HexpatchError as error:
-            render.fail(error)
-            sys.exit(error.exit_code)
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(141)
-        except OSError as error:
-            if error.errno not in _OUTSIDE:
-                raise
-            what = f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror)
-            render.fail(HexpatchError(what, "make room or give access there, and run again"))
-            sys.exit(1)
-        _flush()
-        sys.exit(code if isinstance(code, int) else 0)
 
+        def command() -> int:
+            try:
+                code = super(_Cli, self).main(*args, **extra)
+            except click.exceptions.Abort:
+                raise KeyboardInterrupt from None
+            except click.ClickException as error:
+                error.show()
+                return error.exit_code
+            return code if isinstance(code, int) else 0
 
-# troubles of the disk or of a path that somebody named, not of this program
-_OUTSIDE = {
-    errno.ENOSPC,
-    errno.EDQUOT,
-    errno.EROFS,
-    errno.EACCES,
-    errno.EPERM,
-    errno.ENOTDIR,
-    errno.EISDIR,
-    errno.ENAMETOOLONG,
-    errno.EIO,
-}
-
-
-def _flush() -> None:
-    """The answer that could not be written is a failure, though the work is done."""
-    if sys.stdout is None:
-        return
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if error.errno == errno.EPIPE:
-            sys.exit(141)
-        click.echo(f"error: the answer could not be written: {error.strerror}", err=True)
-        sys.exit(1)
-
-
-def command_line() -> str:
-    return "hexpatch " + shlex.join(sys.argv[1:]).replace("\n", "\\n")
-
-
-def start_folder(directory: str | None) -> Path:
-    """Where a command starts: -C, or the current folder, which may be gone."""
-    try:
-        return Path.cwd().joinpath(directory or ".").resolve()
-    except FileNotFoundError:
-        raise HexpatchError(
-            "the current folder is gone", "`cd` to a folder that is there, and run again"
-        ) from None
+        sys.exit(edge.ending(command))
 
 
 def opened(ctx: click.Context, *, write: bool = True) -> AbstractContextManager[Session]:
-    from hexpatch import render, session
+    from hexpatch import session
 
     options = ctx.find_root().params
-    start = start_folder(options["directory"])
-    return session.opened(
-        start, command_line(), render.say, offline=options["offline"], write=write
-    )
+    start = edge.start_folder(options["directory"])
+    said = edge.command_line()
+    return session.opened(start, said, render.say, offline=options["offline"], write=write)
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
@@ -186,15 +128,11 @@ def cli(directory: str | None, offline: bool, quiet: bool) -> None:
 
     Exit status: 0 done, 1 failed, 2 wrong usage, 3 a conflict waits for you.
     """
-    from hexpatch import render
-
     render.quiet = quiet
 
 
 def show_edited(edited: Any) -> None:
     """Render what a change of the series did."""
-    from hexpatch import render
-
     for note in edited.notes:
         render.say(note)
     shown = [(n, f, ()) for n, f in edited.fate.items() if f != "unchanged"]

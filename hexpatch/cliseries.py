@@ -7,15 +7,14 @@ from pathlib import Path
 
 import click
 
+from hexpatch import edge
 from hexpatch.cliroot import (
     cli,
-    command_line,
     complete,
     json_option,
     opened,
     revision,
     show_edited,
-    start_folder,
 )
 from hexpatch.errors import HexpatchError, UsageError
 
@@ -48,7 +47,7 @@ def init(
     from hexpatch.series import DEFAULT_URL, Base
 
     options = ctx.find_root().params
-    root = start_folder(options["directory"])
+    root = edge.start_folder(options["directory"])
     if (root / workspace.SERIES).exists():
         raise HexpatchError(f"{root} has a {workspace.SERIES} already")
     mapping = {}
@@ -69,8 +68,8 @@ def init(
     root.mkdir(parents=True, exist_ok=True)
     ws = workspace.Workspace(root)
     first = not ws.state.exists()
-    with ws.locked(command_line()):
-        run = session.Session(ws, command_line(), render.say, options["offline"])
+    with ws.locked(edge.command_line()):
+        run = session.Session(ws, edge.command_line(), render.say, options["offline"])
         try:
             found = edit.init(run, text, base)
         except HexpatchError:
@@ -219,18 +218,6 @@ def check(ctx: click.Context, onto: str | None, fresh: bool, as_json: bool) -> N
     are there already), blocked (builds on one that does not fit). Writes nothing. Exit status 1
     if a patch does not fit.
     """
-    from hexpatch import check as checking
-    from hexpatch import render
+    from hexpatch import quick
 
-    with opened(ctx, write=False) as session:
-        name, rows = checking.check(session, onto, fresh=fresh)
-    bad = [r for r in rows if r.unfit]
-    if as_json:
-        render.as_json({"onto": name, "patches": [r.as_json() for r in rows]})
-    else:
-        render.out(f"on {name}:")
-        render.fates((r.name, r.status, r.detail) for r in rows)
-        fit = sum(r.fits for r in rows)
-        render.out(f"{fit} of {len(rows)} patches fit" + (f", {len(bad)} do not" if bad else ""))
-    if bad:
-        ctx.exit(1)
+    ctx.exit(quick.check(opened(ctx, write=False), onto, fresh=fresh, as_json=as_json))

@@ -224,7 +224,7 @@ def _plan(session: Session, branch: Branch, out: Path) -> _Plan:
         content.ref(group.name, f"v{number}-base"): past.versions[-1].base,
     }
     moved = repo.ref(HEADS + group.branch) != cut.tip or before != past
-    mails, mail_notes = make_mails(repo, branch)
+    mails, mail_notes = make_mails(repo, branch, number)
     diffs = dict(repo.patches([made.oid for made in branch.commits]))
     lines = sum(d.added + d.removed for o, diff in diffs.items() for d in parse_diff(diff, o))
     warnings = (*branch.notes, *_warnings(session, branch, diffs, lines), *mail_notes)

@@ -115,10 +115,13 @@ def _sum(data: bytes) -> str:
 # -- mails -----------------------------------------------------------------------------------
 
 
-def make_mails(repo: Repo, branch: Branch) -> tuple[Files, list[str]]:
-    """The branch as mails, by name in the folder, and what `git am` would make of them."""
+def make_mails(repo: Repo, branch: Branch, version: int) -> tuple[Files, list[str]]:
+    """The branch as mails, by name in the folder, and what `git am` would make of them.
+
+    From the second version on their subjects and names say which one they are: `[PATCH v2 1/3]`.
+    """
     with tempfile.TemporaryDirectory(prefix="hexpatch-") as scratch:
-        paths = repo.format_patch(branch.base.commit, branch.tip, Path(scratch, "mails"))
+        paths = repo.format_patch(branch.base.commit, branch.tip, Path(scratch, "mails"), version)
         notes = prove(repo, branch, paths, Path(scratch))
         return {f"mails/{path.name}": path.read_bytes() for path in paths}, notes
 

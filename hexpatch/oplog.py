@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hexpatch import objects, workspace
-from hexpatch.checkout import Checkout, Layout, break_stale_locks, layout_from
+from hexpatch.checkout import Checkout, Layout, layout_from
 from hexpatch.errors import HexpatchError
 from hexpatch.objects import EXECUTABLE, FILE, Commit
 from hexpatch.repo import Repo
@@ -236,7 +236,6 @@ def recover(ws: Workspace, repo: Repo) -> list[str]:
         f"your version is kept as {copy}"
         for copy in workspace.rescue_edits(ws, _moves(journal))
     ]
-    break_stale_locks((repo.git_dir / "refs").rglob("*.lock"))
     with _uninterrupted():
         if journal.get("back"):
             left = _roll_back(ws, repo, journal)

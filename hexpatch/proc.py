@@ -73,7 +73,10 @@ def run(
 
 @contextlib.contextmanager
 def reading(argv: Sequence[str], env: Mapping[str, str], stdin: bytes) -> Iterator[IO[bytes]]:
-    """Output of a program while it runs, for what is too large to be captured whole."""
+    """Output of a program while it runs, for what is too large to be captured whole.
+
+    Its failure is told first, for what went wrong for the reader follows from it.
+    """
     import tempfile
 
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as errors:
@@ -83,15 +86,20 @@ def reading(argv: Sequence[str], env: Mapping[str, str], stdin: bytes) -> Iterat
             argv, env=env, stdin=source, stdout=subprocess.PIPE, stderr=errors
         ) as child:
             assert child.stdout is not None
+            failed: Exception | None = None
             try:
                 yield child.stdout
+            except HexpatchError as error:
+                failed = error
             finally:
                 if child.stdout.read(1):
                     child.kill()  # whoever reads has had enough
         if child.returncode > 0:
             errors.seek(0)
             text = errors.read().decode("utf-8", "replace").strip()
-            raise HexpatchError(f"{' '.join(argv[:1])} failed: {text}")
+            raise HexpatchError(f"{argv[0]} failed: {text}")
+        if failed is not None:
+            raise failed
 
 
 def run_logged(

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hexpatch import objects, resolutions, seriesedit, seriesorder
+from hexpatch.difftree import RawChange
 from hexpatch.errors import HexpatchError
 from hexpatch.objects import EXECUTABLE, FILE, Commit
 from hexpatch.patchfile import PatchFile, parse_diff, render_patch, slug
 from hexpatch.pick import Laid, Source, lay, text
-from hexpatch.repo import NULL, RawChange, Repo
+from hexpatch.repo import NULL, Repo
 from hexpatch.series import Base, Patch, Series
 from hexpatch.stack import Applied, Stack, parse_once
 from hexpatch.tree import Store, Tree

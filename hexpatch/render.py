@@ -2,81 +2,96 @@
 
 from __future__ import annotations
 
-import json
+import re
 import sys
-import unicodedata
 from collections.abc import Iterable, Sequence
-from typing import Any
-
-import click
+from typing import Any, TextIO
 
 from hexpatch.errors import HexpatchError
 
+_RED, _GREEN, _YELLOW, _CYAN = (f"\x1b[{n}m" for n in (31, 32, 33, 36))
 _COLOURS = {
-    "ok": "green",
-    "offset": "green",
-    "three-way": "green",
-    "resolved": "green",
-    "revived": "green",
-    "unchanged": "green",
-    "landed": "cyan",
-    "partly": "cyan",
-    "new": "green",
-    "context moved": "yellow",
-    "changed": "yellow",
-    "hold": "yellow",
-    "skipped": "yellow",
-    "dropped": "yellow",
-    "conflict": "red",
-    "twice": "red",
-    "blocked": "red",
+    "ok": _GREEN,
+    "offset": _GREEN,
+    "three-way": _GREEN,
+    "resolved": _GREEN,
+    "revived": _GREEN,
+    "unchanged": _GREEN,
+    "landed": _CYAN,
+    "partly": _CYAN,
+    "new": _GREEN,
+    "context moved": _YELLOW,
+    "changed": _YELLOW,
+    "hold": _YELLOW,
+    "skipped": _YELLOW,
+    "dropped": _YELLOW,
+    "conflict": _RED,
+    "twice": _RED,
+    "blocked": _RED,
 }
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]")
+_STYLE = re.compile(r"\x1b\[[0-9]*m")
+_ASCII = ("ascii", "ansix3.41968", "usascii")
 
 quiet = False
 
 
 def out(text: str = "") -> None:
     """A line of the answer."""
-    click.echo(_plain(text, sys.stdout))
+    _write(f"{text}\n", sys.stdout)
 
 
 def say(text: str) -> None:
     """A line of the story."""
     if not quiet:
-        click.echo(_plain(text, sys.stderr), err=True)
+        _write(f"{text}\n", sys.stderr)
 
 
-def _plain(text: str, stream: Any) -> str:
-    """Text that the terminal can take: nothing outside its encoding, no control characters."""
-    clean = (
-        "".join(
-            c if c in "\n\t" or c == "\x1b" or unicodedata.category(c) != "Cc" else "?"
-            for c in text
-        )
-        if not text.isprintable()
-        else text
-    )
+def warn(text: str) -> None:
+    """What must be heard even by the quiet."""
+    _write(f"{text}\n", sys.stderr)
+
+
+def _write(text: str, stream: TextIO | None) -> None:
+    """Text that the terminal can take, at once; colours are for terminals only."""
+    if stream is None:
+        return
+    plain = _plain(text)
+    if not stream.isatty():
+        plain = _STYLE.sub("", plain)
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    if encoding.lower().replace("-", "") in ("ascii", "ansix3.41968", "usascii"):
-        encoding = "utf-8"  # LC_ALL=C: names are UTF-8 all the same
-    return clean.encode(encoding, "backslashreplace").decode(encoding)
+    if encoding.lower().replace("-", "") in _ASCII and hasattr(stream, "buffer"):
+        # LC_ALL=C: names are UTF-8 all the same
+        stream.flush()
+        stream.buffer.write(plain.encode("utf-8", "backslashreplace"))
+    else:
+        stream.write(plain.encode(encoding, "backslashreplace").decode(encoding))
+    stream.flush()
+
+
+def _plain(text: str) -> str:
+    """No control characters but for our own colours."""
+    return text if text.isprintable() else _CONTROL.sub("?", text)
 
 
 def fail(error: HexpatchError) -> None:
     """An error and the way out of it."""
-    click.echo(_plain(f"error: {error.message}", sys.stderr), err=True)
+    _write(f"error: {error.message}\n", sys.stderr)
     if error.hint:
-        click.echo(_plain(f"hint: {error.hint}", sys.stderr), err=True)
+        _write(f"hint: {error.hint}\n", sys.stderr)
 
 
 def as_json(value: Any) -> None:
     """The answer for a script."""
-    click.echo(json.dumps(value, indent=1))
+    import json
+
+    out(json.dumps(value, indent=1))
 
 
 def status(word: str, width: int = 0) -> str:
-    """A status word in its colour (click drops colours when stdout is no terminal)."""
-    return click.style(word.ljust(width), fg=_COLOURS.get(word))
+    """A status word in its colour."""
+    colour = _COLOURS.get(word)
+    return f"{colour}{word.ljust(width)}\x1b[0m" if colour else word.ljust(width)
 
 
 def table(rows: Sequence[Sequence[str]], *, head: Sequence[str] = ()) -> None:
@@ -84,10 +99,10 @@ def table(rows: Sequence[Sequence[str]], *, head: Sequence[str] = ()) -> None:
     every = [list(head), *map(list, rows)] if head else [list(r) for r in rows]
     if not every:
         return
-    widths = [max(len(click.unstyle(row[i])) for row in every) for i in range(len(every[0]))]
+    widths = [max(len(_STYLE.sub("", row[i])) for row in every) for i in range(len(every[0]))]
     for row in every:
         cells = [
-            cell + " " * (width - len(click.unstyle(cell)))
+            cell + " " * (width - len(_STYLE.sub("", cell)))
             for cell, width in zip(row, widths, strict=True)
         ]
         out("  ".join([*cells[:-1], row[-1]]).rstrip())
@@ -106,4 +121,4 @@ def fates(rows: Iterable[tuple[str, str, Sequence[str]]]) -> None:
 
 def file(path: str, data: str) -> None:
     """Text as it is, without a newline added."""
-    click.echo(_plain(data, sys.stdout), nl=False)
+    _write(data, sys.stdout)

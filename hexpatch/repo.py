@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from hexpatch import objects, proc
+from hexpatch import difftree, objects, proc
+from hexpatch.difftree import RawChange
 from hexpatch.errors import HexpatchError, MissingObject
 from hexpatch.objects import Commit
 from hexpatch.reader import Reader
@@ -71,18 +72,6 @@ class Clone(NamedTuple):
     git_dir: Path
     shallow: bool
     promisor_url: str | None
-
-
-class RawChange(NamedTuple):
-    """One path that differs between two trees; modes are 0 and ids NULL where it is absent."""
-
-    status: str
-    old_mode: int
-    new_mode: int
-    old_id: str
-    new_id: str
-    path: bytes
-    new_path: bytes
 
 
 class Repo:
@@ -315,7 +304,7 @@ class Repo:
         """Paths that differ between two trees or commits."""
         args = ["diff-tree", "-r", "-z", "--raw", "--no-abbrev"]
         args.append("-M" if renames else "--no-renames")
-        return list(_raw(self.git(*args, old, new).split(b"\0")))
+        return difftree.raw(self.git(*args, old, new).split(b"\0"))
 
     def raw_changes(self, commits: Sequence[str]) -> list[list[RawChange]]:
         """What each commit changes against its first parent, in one process."""
@@ -324,19 +313,7 @@ class Repo:
         args = ["diff-tree", "--stdin", "-r", "-z", "--raw", "--no-abbrev", "--no-renames"]
         args += ["-m", "--first-parent", "--root", "--always"]
         out = self.git(*args, stdin="\n".join(commits).encode() + b"\n")
-        found: list[list[RawChange]] = []
-        block: list[bytes] = []
-        for field in out.split(b"\0"):
-            if len(field) == 40 and field not in (b"",) and len(block) % 2 == 0 and _hex(field):
-                if found:
-                    found[-1] = list(_raw(block))
-                found.append([])
-                block = []
-            else:
-                block.append(field)
-        if found:
-            found[-1] = list(_raw(block))
-        return found
+        return difftree.raw_of_commits(out)
 
     def diff(self, old: str, new: str, paths: Sequence[bytes] = (), context: int = 3) -> bytes:
         """Patch text between two trees: full ids, binary payload, no rename guessing."""
@@ -353,26 +330,8 @@ class Repo:
         args = ["diff-tree", "--stdin", "-r", "-p", "-m", "--first-parent", "--root", "--always"]
         args += ["--full-index", "--binary", "-M", *extra]
         ids = "".join(f"{oid}\n" for oid in commits).encode()
-        # no diff line is 40 hex digits alone: text has a prefix, base85 another length
-        marks = [b"\n" + oid.encode() + b"\n" for oid in commits[1:]]
         with proc.reading(self._argv(args), self._env, ids) as out:
-            held = bytearray()
-            for oid, mark in zip(commits, [*marks, b""], strict=True):
-                seen = 0
-                while not mark or (end := held.find(mark, seen)) < 0:
-                    seen = max(len(held) - len(mark), 0)
-                    if not (chunk := out.read(1 << 20)):
-                        end = len(held)
-                        break
-                    held += chunk
-                if not held.startswith(oid.encode() + b"\n"):
-                    break
-                text = bytes(memoryview(held)[41 : end + 1])
-                del held[: end + 1]
-                yield oid, text
-            else:
-                return
-        raise HexpatchError(f"git diff-tree says nothing about {oid} in {self.git_dir}")
+            yield from difftree.texts(out, commits)
 
     def last_change(self, base: str, tip: str, path: bytes) -> tuple[str, str] | None:
         """(id, subject) of the newest upstream commit in base..tip that touches a path."""
@@ -400,10 +359,11 @@ class Repo:
             f"{new_base}..{new}",
         ).decode("utf-8", "replace")
 
-    def format_patch(self, base: str, tip: str, into: Path) -> list[Path]:
+    def format_patch(self, base: str, tip: str, into: Path, version: int = 1) -> list[Path]:
         """Mails of base..tip as plain `git format-patch` makes them, in order."""
         out = self.git(
             "format-patch",
+            *([f"-v{version}"] if version > 1 else []),
             "--zero-commit",
             "--binary",
             "-M",
@@ -424,35 +384,6 @@ class Repo:
         out = self.git("rev-parse", "--git-path", name).decode().rstrip("\n")
         path = Path(out)
         return path if path.is_absolute() else (self.work_tree or Path.cwd()) / path
-
-
-def _hex(field: bytes) -> bool:
-    return not field.strip(b"0123456789abcdef")
-
-
-def _raw(fields: list[bytes]) -> Iterator[RawChange]:
-    at = 0
-    while at + 1 < len(fields):
-        head = fields[at]
-        if not head.startswith(b":"):
-            at += 1
-            continue
-        old_mode, new_mode, old_id, new_id, status = head[1:].split(b" ")
-        path = fields[at + 1]
-        new_path = path
-        at += 2
-        if status[:1] in b"RC":
-            new_path = fields[at]
-            at += 1
-        yield RawChange(
-            status[:1].decode(),
-            int(old_mode, 8),
-            int(new_mode, 8),
-            old_id.decode(),
-            new_id.decode(),
-            path,
-            new_path,
-        )
 
 
 def init_bare(git_dir: Path) -> Repo:

@@ -323,11 +323,8 @@ def opened(
     session = Session(ws, command, say, offline)
     try:
         with ExitStack() as held:
-            if write or ws.journal.exists():
-                from hexpatch.checkout import break_stale_locks
-
+            if write or ws.journal.exists() or ws.died():
                 held.enter_context(ws.locked(command))
-                break_stale_locks(ws.store.glob("*.lock"))
                 _recover(session, write)
             yield session
     except FileNotFoundError as error:

@@ -86,10 +86,11 @@ def parse_once(data: bytes, name: str, *, whole: bool = False) -> PatchFile:
     return found
 
 
-def read_source(series: Series, patch: Patch) -> Source:
-    """Parse a patch file and read the owned files of one patch."""
+def read_source(series: Series, patch: Patch, *, once: bool = False) -> Source:
+    """Parse a patch file and read the owned files of one patch; `once`: it is not remembered."""
     name = f"patches/{patch.file}"
-    parsed = parse_once(series.read(name), name)
+    data = series.read(name)
+    parsed = parse_patch(data, name, bare=True) if once else parse_once(data, name)
     owned = []
     for file in patch.files:
         mode = EXECUTABLE if (series.root / file).stat().st_mode & stat.S_IXUSR else FILE
@@ -97,10 +98,10 @@ def read_source(series: Series, patch: Patch) -> Source:
     return Source(patch.name, parsed, tuple(owned))
 
 
-def sources(series: Series, patches: Iterable[Patch] | None = None) -> Iterator[Source]:
+def sources(series: Series, *, once: bool = False) -> Iterator[Source]:
     """The active patches of a series, parsed one at a time."""
-    for patch in series.active if patches is None else patches:
-        yield read_source(series, patch)
+    for patch in series.active:
+        yield read_source(series, patch, once=once)
 
 
 def commit_patch(store: Store, source: Source, parent: str, tree: str) -> str:

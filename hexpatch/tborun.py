@@ -67,6 +67,9 @@ class Program:
         return env
 
 
+# what ggml says before it aborts: an assertion, or `file:line: text`
+_ABORT = re.compile(r"GGML_ASSERT|fatal|^\S+\.(?:c|cpp|h):\d+: ")
+KILLED = "ended by signal 9"  # from outside: no program does that to itself
 _P = TypeVar("_P", bound=Program)
 
 
@@ -114,7 +117,7 @@ def judge(program: Program, done: proc.Finished, mode: str = "test") -> Outcome:
         if "regex_error" in told:
             return Outcome(run, blocks, problem="-p is not a valid regex to test-backend-ops")
         why = f"ended by signal {number}"
-        abort = [line for line in told.splitlines() if "GGML_ASSERT" in line or "fatal" in line]
+        abort = [line for line in told.splitlines() if _ABORT.search(line)]
         return Outcome(run, blocks, CRASH, f"{why}: {abort[-1]}" if abort else why)
     problem = _problem(program, run, blocks, done.status, mode)
     if problem and last and (run.usage or run.truncated or len(blocks) < program.devices):
@@ -329,6 +332,8 @@ class Gatherer:
                     return False
         if not left:
             results.problems.append(f"{label}: {_died(out)}, and no case is known to be left")
+        elif out.reason == KILLED:
+            self.say(f"{label}: a process was killed from outside; its cases were run again")
         elif not culprits and out.died == CRASH and len(results.problems) == problems:
             results.problems.append(
                 f"{label}: {_died(out)} when run together, but no case does alone"

@@ -96,6 +96,8 @@ class Content:
     @property
     def oid(self) -> str:
         """Blob id; new content is queued for the next flush."""
+        if self._oid is None and self._text is not None and not self.store.keep:
+            self._oid = self._text.oid  # in pieces: nobody wants it put together
         if self._oid is None:
             data = self.data
             self._size = len(data)

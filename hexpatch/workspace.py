@@ -7,7 +7,8 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,14 +57,34 @@ class Workspace:
         """New files before they are renamed into place."""
         return self.state / "stage"
 
+    @property
+    def _holder(self) -> Path:
+        """Locked and written to by the run that changes things; empty again when it ends."""
+        return self.state / "lock"
+
+    def died(self) -> bool:
+        """Was the last run that changed things killed? Not asked of one that is still at work."""
+        try:
+            with self._holder.open("a+") as handle:
+                handle.seek(0)
+                if not handle.read(1):
+                    return False
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return True
+        except (FileNotFoundError, PermissionError, BlockingIOError):
+            return False
+
     @contextlib.contextmanager
     def locked(self, command: str) -> Iterator[None]:
-        """Hold the workspace for one command; a second run is told who holds it."""
+        """Hold the workspace for one command; a second run is told who holds it.
+
+        What a killed run has left lying about goes first.
+        """
         self.state.mkdir(parents=True, exist_ok=True)
         ignore = self.state / ".gitignore"
         if not ignore.exists():
             write_atomic(ignore, b"*\n")
-        with (self.state / "lock").open("a+") as handle:
+        with self._holder.open("a+") as handle:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -72,12 +93,51 @@ class Workspace:
                 raise HexpatchError(
                     f"{self.root} is in use by {holder}", "wait for it to end and run again"
                 ) from None
+            handle.seek(0)
+            killed = os.fstat(handle.fileno()).st_mtime if handle.read(1) else None
             handle.truncate(0)
             handle.write(f"`{command}` (process {os.getpid()})")
             handle.flush()
             for litter in self.state.glob(".*.tmp"):
-                litter.unlink(missing_ok=True)  # of a killed run
-            yield
+                litter.unlink(missing_ok=True)
+            _break_stale_locks(self.store.glob("*.lock"), 0.0)  # nobody else works in the store
+            if killed is not None:
+                _break_stale_locks(self.store.rglob("*.lock"), killed)
+            try:
+                yield
+            finally:
+                handle.truncate(0)
+
+
+def _break_stale_locks(locks: Iterable[Path], since: float) -> None:
+    """The git of a killed run leaves *.lock files behind; remove what no living process has.
+
+    It may still be at work: wait for it. An older lock is somebody else's, and so is one that a
+    commit keeps while its message is edited.
+    """
+    for lock in locks:
+        for _ in range(600):
+            try:
+                made = lock.stat().st_mtime
+            except FileNotFoundError:
+                break
+            if made < since - 1:
+                break
+            if time.time() - made > 0.5 and not _is_open(lock):
+                lock.unlink(missing_ok=True)
+                break
+            time.sleep(0.1)
+
+
+def _is_open(path: Path) -> bool:
+    """Has a process this file open? Where there is no /proc nobody can say: then it has not."""
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        try:
+            if os.readlink(link) == os.fspath(path):  # noqa: PTH115 - Path.readlink is slow here
+                return True
+        except OSError:
+            continue
+    return False
 
 
 def find(start: Path) -> Workspace:

@@ -11,10 +11,14 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from hexpatch import yamlplain
 from hexpatch.errors import InvalidSeries, Problem
+from hexpatch.yamlnode import ListNode, MapNode, Mark, Node, TextNode
 
 if TYPE_CHECKING:
     import yaml
+
+__all__ = ["Document", "ListNode", "MapNode", "Mark", "Node", "Reader", "TextNode", "parse", "read"]
 
 MAX_DEPTH = 20
 MAX_SHOWN = 20  # problems worth a closer look: more lines are not shown
@@ -27,50 +31,6 @@ _FORBIDDEN = re.compile(
 _CONFLICT = re.compile(r"^(?:<{7}|={7}|>{7}|\|{7})(?: .*)?\r?$", re.MULTILINE)
 
 
-class Mark(NamedTuple):
-    """A place in the text: offset counts characters from 0, line and column from 1."""
-
-    offset: int
-    line: int
-    column: int
-
-
-class TextNode(NamedTuple):
-    """A scalar, as text. `style` is '' for plain, else the character that opens it: ' " | >"""
-
-    text: str
-    style: str
-    start: Mark
-    end: Mark
-
-    @property
-    def null(self) -> bool:
-        """Nothing written, or a plain `null` or `~`."""
-        return not self.style and self.text in ("", "~", "null", "Null", "NULL")
-
-
-class ListNode(NamedTuple):
-    """A sequence. `end` is behind the last item, not at the next token."""
-
-    items: tuple[Node, ...]
-    flow: bool
-    start: Mark
-    end: Mark
-
-
-class MapNode(NamedTuple):
-    """A mapping in the order of the file; its keys keep their places."""
-
-    pairs: tuple[tuple[TextNode, Node], ...]
-    flow: bool
-    start: Mark
-    end: Mark
-
-    def get(self, key: str) -> Node | None:
-        return next((value for name, value in self.pairs if name.text == key), None)
-
-
-Node: TypeAlias = TextNode | ListNode | MapNode
 Rule: TypeAlias = Callable[[str], str | None]  # what is wrong with a text
 Plain: TypeAlias = "str | list[Plain] | dict[str, Plain] | None"
 
@@ -118,8 +78,7 @@ def _read(data: bytes, path: str) -> tuple[Document | None, list[Problem]]:
     text, problems = _decode(data, path)
     if problems:
         return None, problems
-    builder = _Builder(path, problems)
-    root = builder.build(text)
+    root = yamlplain.read(text) or _Builder(path, problems).build(text)
     if root is None:
         return None, problems
     if not isinstance(root, MapNode):

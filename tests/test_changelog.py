@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,10 @@ def test_a_plain_rebase_lists_nothing(grouped: World) -> None:
     assert rows(since(grouped, "r1")) == UNCHANGED
     text = grouped.ok("changelog", "--since", "r1").out
     assert text == "## since r1\n\n- base: v1 -> v2\n- unchanged: 3\n"
+    (part,) = changelog.as_json(since(grouped, "r1"))
+    assert (part["title"], part["base"]) == ("since r1", {"before": "v1", "after": "v2"})
+    assert [(p["name"], p["status"]) for p in part["patches"]] == UNCHANGED
+    assert json.loads(json.dumps(part)) == part
     assert rows(since(grouped))[:2] == UNCHANGED[:2]
     export_all(grouped)
     assert [p.title for p in since(grouped)][:2] == ["hook, since v1", "kernel, since v1"]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from conftest import World, hexpatch
+from conftest import World, edit, hexpatch
+
+from hexpatch import quick
 
 
 def test_help_teaches_every_command(tmp_path: Path) -> None:
@@ -83,6 +88,45 @@ def test_start_up_is_light() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ
     )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("options", [[], ["--fresh"], ["--json"], ["--json", "--fresh"]])
+@pytest.mark.parametrize("state", ["fits", "fits not", "no series", "bad series"])
+def test_check_is_the_same_without_the_parser(
+    stacked: World, monkeypatch: pytest.MonkeyPatch, options: list[str], state: str
+) -> None:
+    if state == "fits not":
+        edit(stacked.root / "patches/hexagon-hook-a.patch", " host 9\n", " host nine\n")
+    elif state == "no series":
+        shutil.rmtree(stacked.root / ".hexpatch")
+        (stacked.root / "series.yaml").unlink()
+    elif state == "bad series":
+        (stacked.root / "series.yaml").write_text("patches: 3\n")
+    slow = hexpatch(stacked.root, "check", *options)
+    monkeypatch.chdir(stacked.root)
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = quick.run(["check", *options])
+    assert (status, out.getvalue(), err.getvalue()) == (slow.code, slow.out, slow.err)
+    assert slow.code == (0 if state == "fits" else 1)
+
+
+def test_only_a_plain_check_goes_without_the_parser(stacked: World) -> None:
+    for args in ([], ["status"], ["check", "--onto", "v2"], ["check", "-h"], ["-q", "check"]):
+        assert quick.run(args) is None
+
+
+def test_a_plain_check_loads_little(stacked: World) -> None:
+    code = (
+        "import sys\nfrom hexpatch import quick\nquick.run(['check'])\n"
+        "print(sorted(m for m in sys.modules if m in "
+        "('click', 'yaml', 'dataclasses', 'inspect', 'hexpatch.repo', 'hexpatch.sources')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=stacked.root, capture_output=True, text=True, check=True, env=os.environ,
+    )  # fmt: skip
     assert done.stdout.splitlines()[-1] == "[]"
 
 

@@ -331,6 +331,10 @@ def test_v2_has_a_changelog_and_a_range_diff(house: World) -> None:
     assert " = 1:" in span
     assert "docs : describe gate" in span
     assert made.push.endswith("push --force-with-lease <your-fork> gate")
+    assert [m.name[:8] for m in made.mails] == [
+        f"v2-{n:04}-" for n in range(1, len(made.mails) + 1)
+    ]
+    assert f"Subject: [PATCH v2 1/{len(made.mails)}] " in made.mails[0].read_text()
     kept = git(house.root / STORE, "rev-parse", "refs/hexpatch/export/gate/v1")
     assert kept == first.tip
     assert not one(house, "gate").changed

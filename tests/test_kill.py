@@ -135,6 +135,39 @@ def survive(
     assert seen[old] and seen[new], seen
 
 
+WORKTREE = ".hexpatch/upstream.git/worktrees/llama.cpp"
+
+
+@pytest.mark.parametrize("name", ["index.lock", "CHERRY_PICK_HEAD.lock", "../../HEAD.lock"])
+def test_locks_of_a_killed_git_go_with_the_next_command(stacked: World, name: str) -> None:
+    stacked.ok("apply")
+    lock = stacked.root / WORKTREE / name
+    lock.write_bytes(b"")
+    os.utime(lock, (time.time() - 5,) * 2)
+    holder = stacked.root / ".hexpatch/lock"
+    holder.write_text("`hexpatch rebase` (process 1)")  # killed a while ago, its git before it
+    os.utime(holder, (time.time() - 6,) * 2)
+    stacked.ok("status")
+    assert not lock.exists()
+    assert not holder.read_bytes()
+
+
+def test_the_lock_of_a_commit_that_is_being_written_stays(stacked: World) -> None:
+    stacked.ok("apply")
+    lock = stacked.root / WORKTREE / "index.lock"
+    lock.write_bytes(b"")
+    old = time.time() - 100
+    os.utime(lock, (old, old))
+    before = stacked.world()
+    ran = stacked.run("apply", "--onto", "v2")
+    assert ran.code == 1
+    assert "index.lock" in ran.err
+    assert lock.exists()
+    assert stacked.world() == before
+    lock.unlink()
+    stacked.ok("status")
+
+
 def waits(world: World) -> str:
     """The world while a conflict waits: with the half-merged files."""
     lines = [world.world(), str(world.status()["waiting"])]
@@ -455,11 +488,11 @@ def test_a_file_that_vanishes_while_it_is_read(
 
     read, fail = stack.read_source, [1]
 
-    def gone(*args: Any) -> Any:
+    def gone(*args: Any, **options: Any) -> Any:
         if fail:
             fail.pop()
             raise FileNotFoundError(2, "No such file", str(stacked.root / "patches/x.patch"))
-        return read(*args)
+        return read(*args, **options)
 
     monkeypatch.setattr(stack, "read_source", gone)
     assert stacked.status()["sync"] == "in sync"

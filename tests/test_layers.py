@@ -9,10 +9,10 @@ import hexpatch
 
 PACKAGE = Path(hexpatch.__file__).parent
 LAYERS = [
-    "errors workspace proc",
+    "errors workspace proc difftree",
     "objects reader repo textmerge catalogue archive shallow snapshots remote borrow sources",
-    "yamltree yamlquote yamledit seriesmodel seriesrules seriescheck series seriesedit seriesorder "
-    "lockfile "
+    "yamlnode yamlplain yamltree yamlquote yamledit seriesmodel seriesrules seriescheck series "
+    "seriesedit seriesorder lockfile "
     "diffpath binpatch filediff hunks gitdiff maildate mailfield header patchfile mail",
     "rows splices tree place drift pick merge stack resolutions oplog checkout landed walk session "
     "refresh rebase apply conflict edit undoing",
@@ -21,7 +21,7 @@ LAYERS = [
     "build tbo tborun compare evidence validate simbuild faults knownfail simrun simflaky "
     "simvalidate estimate bench inspecting prove report check fit "
     "titles content checklist changelog prbranch exportdir export",
-    "render cliroot cliseries clistack cliproof cli __main__",
+    "render edge quick cliroot cliseries clistack cliproof cli __main__",
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names.split()}
 

@@ -283,6 +283,23 @@ def test_a_crash_in_company_only_is_a_problem(lab: Lab, monkeypatch: pytest.Monk
     assert not report.green
 
 
+def test_what_was_killed_from_outside_is_run_again(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = tborun.execute
+
+    def killed(program: Any, only: str, *args: Any, **options: Any) -> tborun.Outcome:
+        out = real(program, only, *args, **options)
+        if only == "ADD,SUB,MUL" and options.get("mode") != "support":
+            return tborun.Outcome(out.run, (out.blocks[0],), "CRASH", "ended by signal 9")
+        return out
+
+    monkeypatch.setattr(tborun, "execute", killed)
+    report = lab.validate()
+    assert (report.green, report.totals["passed"]) == (True, 5)
+    assert any("killed from outside" in text for text in lab.said)
+
+
 def test_a_hang_is_killed_and_named(lab: Lab) -> None:
     lab.config["libs"] = {"stack": {"SUB(n=1)": "hang"}}
     report = lab.validate(timeout=1.5)
