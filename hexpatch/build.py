@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -373,13 +373,3 @@ class _Progress:
         self.last = now
         name = found[2].rsplit("/", 1)[-1].removesuffix(".o")
         self.say(f"{self.title}: [{found[1]}] {name}")
-
-
-def shrink(state: Path, target: str, keep: Iterable[str]) -> list[str]:
-    """Remove the builds of all trees but these; the ids of those removed."""
-    home = state / "build" / target
-    kept = set(keep)
-    gone = sorted(d.name for d in home.iterdir() if d.name not in kept) if home.is_dir() else []
-    for name in gone:
-        shutil.rmtree(home / name, ignore_errors=True)
-    return gone

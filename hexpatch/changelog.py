@@ -248,11 +248,6 @@ def _from_house(root: Path, rev: str) -> FileState | None:
         return files
 
 
-def text(session: Session, rev: str | None = None) -> str:
-    """`since`, for people."""
-    return to_markdown(since(session, rev))
-
-
 def as_json(changes: Iterable[Changes]) -> list[dict[str, Any]]:
     """For --json: the parts of `since`, each with all its patches."""
     return [

@@ -266,8 +266,9 @@ def export(
 
 @cli.command()
 @click.option("--since", metavar="REV", help="A commit of this repository, or an operation.")
+@json_option
 @click.pass_context
-def changelog(ctx: click.Context, since: str | None) -> None:
+def changelog(ctx: click.Context, since: str | None, as_json: bool) -> None:
     """Say what changed in the series.
 
     Patch by patch: new, changed, dropped, landed.
@@ -278,8 +279,11 @@ def changelog(ctx: click.Context, since: str | None) -> None:
     from hexpatch import render
 
     with opened(ctx, write=False) as session:
-        text = changes.text(session, since)
-    render.file("", text)
+        parts = changes.since(session, since)
+    if as_json:
+        render.as_json(changes.as_json(parts))
+    else:
+        render.file("", changes.to_markdown(parts))
 
 
 @cli.command()

@@ -245,14 +245,6 @@ def test_make_does_where_ninja_is_missing(tool_box: Path) -> None:
     assert build.tools().ccache == ""
 
 
-def test_shrink_keeps_what_is_named(tmp_path: Path) -> None:
-    for name in ("aa", "bb", "cc"):
-        (tmp_path / "build/cpu" / name).mkdir(parents=True)
-    assert build.shrink(tmp_path, "cpu", ["bb"]) == ["aa", "cc"]
-    assert [p.name for p in (tmp_path / "build/cpu").iterdir()] == ["bb"]
-    assert build.shrink(tmp_path, "none", []) == []
-
-
 # -- the real thing ------------------------------------------------------------------------
 
 

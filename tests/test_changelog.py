@@ -81,7 +81,7 @@ def test_a_plain_rebase_lists_nothing(grouped: World) -> None:
     (part,) = changelog.as_json(since(grouped, "r1"))
     assert (part["title"], part["base"]) == ("since r1", {"before": "v1", "after": "v2"})
     assert [(p["name"], p["status"]) for p in part["patches"]] == UNCHANGED
-    assert json.loads(json.dumps(part)) == part
+    assert json.loads(grouped.ok("changelog", "--since", "r1", "--json").out) == [part]
     assert rows(since(grouped))[:2] == UNCHANGED[:2]
     export_all(grouped)
     assert [p.title for p in since(grouped)][:2] == ["hook, since v1", "kernel, since v1"]
