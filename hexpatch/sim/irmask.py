@@ -4,7 +4,8 @@ Every load and store of a 128-byte vector (or several in one) that the compiler 
 aligned gets its address masked with -128. In the *checked* flavour sim_vld or sim_vst is told the
 address before, once per 128 bytes, and the sanitizer's own call for that access is dropped, so that
 it is not counted twice. Unaligned vectors (align < 128) keep that call. What is known to lie in the
-function's own frame is neither reported nor checked: on the device it is a register or a spill.
+function's own frame, or is a vector passed or returned in memory, is neither reported nor checked:
+on the device it is a register or a spill.
 
 A copy of a whole structure of vectors (llvm.memcpy) is not truncated; it only loses its alignment,
 so that the host does not fault.
@@ -15,6 +16,7 @@ Reads the typed pointers of clang 14 and the opaque ones of 15 and later.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 VECTOR = 128
 
@@ -28,6 +30,10 @@ _DEBUG = re.compile(r", !dbg !\d+")
 _BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
 _DERIVED = re.compile(rf"  ({_NAME}) = (alloca|bitcast|ptrtoint|getelementptr)\b")
 _BASE = re.compile(rf"(?:\*|ptr) ({_NAME})")
+# a parameter or result that the host's calling convention puts into the caller's frame
+_PASSED = re.compile(
+    rf"(?:byval|sret)(?:\([^()]*\))?(?: (?!{_NAME})[^\s,]+| align \d+)* ({_NAME})[,)]"
+)
 _CALLBACK = re.compile(r"  (?:tail )?call void @__asan_(?:load|store)\w+_noabort\(i64 ")
 
 
@@ -40,7 +46,7 @@ def mask(text: str, *, checked: bool) -> str:
             function.line(line, done)
             continue
         if line.startswith("define "):
-            function = _Function(checked)
+            function = _Function(checked, _PASSED.findall(line))
         done.append(line)
     if checked:
         done += ["declare void @sim_vld(i64)", "declare void @sim_vst(i64)", ""]
@@ -50,10 +56,10 @@ def mask(text: str, *, checked: bool) -> str:
 class _Function:
     """Goes through one function's instructions."""
 
-    def __init__(self, checked: bool) -> None:
+    def __init__(self, checked: bool, passed: Iterable[str] = ()) -> None:
         self.checked = checked
         self.made = 0
-        self.frame: set[str] = set()  # values that are addresses in this frame
+        self.frame = set(passed)  # values that are addresses in this frame or the caller's
         self.slots: set[str] = set()  # the allocas themselves: as aligned as they say
         self.integers: dict[str, str] = {}  # ptrtoint -> the pointer
 

@@ -125,6 +125,29 @@ def test_the_frame_is_a_register() -> None:
     assert "%sim.1.m" in mask(two, checked=False)
 
 
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        "ptr dead_on_unwind noalias nocapture writable sret(<32 x i32>) align 128 %r, i32 %n, "
+        "ptr noundef byval(<32 x i32>) align 128 %v",
+        "<32 x i32>* noalias sret(<32 x i32>) align 128 %r, i32 %n, "
+        "<32 x i32>* byval(<32 x i32>) align 128 %v",
+    ],
+)
+def test_a_vector_in_a_call_is_a_register(parameters: str) -> None:
+    text = "\n".join(
+        [
+            f"define internal fastcc void @f({parameters}, ptr noundef %p) #3 !dbg !5 {{",
+            "  %1 = load <32 x i32>, ptr %v, align 128",
+            "  %2 = load <32 x i32>, ptr %p, align 128",
+            "  store <32 x i32> %1, ptr %r, align 128",
+            "}",
+        ]
+    )
+    made = mask(text, checked=True)
+    assert re.findall(r"@sim_v\w+\(i64 (\S+)\)", made.partition("}")[0]) == ["%sim.2.a"]
+
+
 def test_checked_reports_once() -> None:
     made = body(
         "%0 = ptrtoint ptr %p to i64, !dbg !1",
