@@ -270,15 +270,17 @@ static int memory(void) {
     return remote_handle64_close(h);
 }
 
-static int extended(void) {
-    remote_handle64 h = open_session(0);
+static int extended(int argc, char ** argv) {
+    const uint32_t  offset = argc > 0 ? (uint32_t) atoi(argv[0]) : 0;
+    remote_handle64 h      = open_session(0);
     uint8_t * p  = rpcmem_alloc2(RPCMEM_HEAP_ID_SYSTEM, RPCMEM_DEFAULT_FLAGS, 65536);
     const int fd = rpcmem_to_fd(p);
-    memcpy(p + 256, "far away", 8);
-    const uint64_t at = dsp_map(h, fd, 65536, 1);
-    const uint32_t a[4] = { (uint32_t) at + 256, (uint32_t) (at >> 32), 0, 0 };
+    memcpy(p + offset, "far away", 8);
+    const uint64_t at = dsp_map(h, fd, 65536, 1) + offset;
+    const uint32_t a[4] = { (uint32_t) at, (uint32_t) (at >> 32), 0, 0 };
     uint64_t       r[4] = { 0 };
     run(h, fd, "dma_extended", a, r);
+    printf("low %u\n", a[0]);
     printf("got %.8s\n", (const char *) r);
     return 0;
 }
@@ -323,7 +325,7 @@ int main(int argc, char ** argv) {
          : !strcmp(what, "kernel")   ? kernel(argc, argv)
          : !strcmp(what, "contend")  ? contend(argc, argv)
          : !strcmp(what, "memory")   ? memory()
-         : !strcmp(what, "extended") ? extended()
+         : !strcmp(what, "extended") ? extended(argc, argv)
          : !strcmp(what, "control")  ? control()
          : !strcmp(what, "divide")   ? divide(argc, argv)
                                      : 2;

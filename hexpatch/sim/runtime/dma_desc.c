@@ -20,9 +20,11 @@ static uint32_t word(const uint8_t * desc, int i) {
 }
 
 // The SDK's own structs (hexagon_udma_descriptor_type*_t) hold pointers: 8 bytes each here, after a
-// hole that is 0, where other code has the source, which never is.
+// hole that is 0, where other code has the low half of the source. That is 0 in one case: 40 bits
+// (type 10, 2D) that are a multiple of 4 GiB.
 static bool sdk_layout(const uint8_t * desc) {
-    return word(desc, 2) == 0;
+    const bool wide = sim_device.arch >= 81 && (word(desc, 1) >> 24 & 3) == 1 && (word(desc, 4) & 0xff) == 10;
+    return word(desc, 2) == 0 && !wide;
 }
 
 bool sim_dma_decode(const uint8_t * desc, struct transfer * t) {
