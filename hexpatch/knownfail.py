@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hexpatch import catalogue
 from hexpatch.errors import HexpatchError, InvalidSeries
-from hexpatch.evidence import BROKEN, FAILED, KNOWN, STILL, CaseVerdict
+from hexpatch.evidence import BROKEN, FAILED, FLAKY, KNOWN, STILL, CaseVerdict
 from hexpatch.seriesrules import OP, like
 from hexpatch.tbo import BAD, OK
 from hexpatch.yamltree import Node, Reader, read
@@ -159,7 +159,7 @@ def apply(
     found = []
     for case in cases:
         reason = next((e.reason for e in entries if e.names(case)), None)
-        failed = case.verdict in (FAILED, STILL) and case.base in BAD
+        failed = case.verdict in (FAILED, STILL, FLAKY) and case.base in BAD
         added = same and case.verdict == BROKEN and case.base is None
         if reason is not None and (failed or added):
             error = f"{case.error}; {reason}" if case.error else reason

@@ -6,14 +6,14 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from test_validate import CASES, FAKE, FILES, TOOLS, tree_of
 
-from hexpatch import bench, evidence, simflaky, simrun, simvalidate
+from hexpatch import bench, evidence, knownfail, simflaky, simrun, simvalidate
 from hexpatch.errors import HexpatchError, UsageError
 from hexpatch.evidence import Report
 from hexpatch.knownfail import Entry
@@ -288,6 +288,30 @@ def test_a_known_failure_is_not_red(lab: Lab) -> None:
     assert [c.verdict for c in report.cases if c.op == "ADD"] == ["known", "known"]
     assert "no FP16" in report.cases[0].error
     assert "2 known" in evidence.headline(report)
+
+
+def test_a_known_failure_may_depend_on_the_inputs(lab: Lab) -> None:
+    """It fails with the first seed, as the entry says, and passes with others."""
+    lab.config["libs"] = {"base": {"ADD(n=1)": "fail@1"}}
+    report = lab.validate(base_only=True, known=(entry("ADD", "n=1"),))
+    (case,) = (c for c in report.cases if c.params == "n=1" and c.op == "ADD")
+    assert case.verdict == "known"
+    assert case.error.endswith("1 base; no FP16")
+
+
+@pytest.mark.parametrize(
+    ("glob", "names"),
+    [
+        ("sim:*", ["sm7750", "sm8550", "sm8650", "sm8750"]),
+        ("sim:sm8[56]50", ["sm8550", "sm8650"]),
+        ("sim:sm8650", ["sm8650"]),
+    ],
+)
+def test_an_entry_names_its_targets(glob: str, names: list[str]) -> None:
+    targets = ("cpu", *(f"sim:sm{n}" for n in (7750, 8550, 8650, 8750)))
+    one = replace(entry("ADD"), target=glob)
+    found = [t for t in targets if knownfail.applying([one], t, "", {})]
+    assert found == [f"sim:{name}" for name in names]
 
 
 def test_a_known_failure_that_the_stack_mends_is_fixed(lab: Lab) -> None:

@@ -166,6 +166,12 @@ def test_a_crash_keeps_what_was_printed(status: int, signal: int) -> None:
     assert out.reason == f"ended by signal {signal}: {told.decode().strip()}"
 
 
+def test_a_crash_says_what_ggml_said_before_it_aborted() -> None:
+    told = b"ggml-hex: op failed\n/src/ggml-hexagon.cpp:12: dspqueue_read failed: 0x1\nAborted\n"
+    out = judge(Program(Path("x")), Finished(-6, recorded("crash"), told))
+    assert out.reason == "ended by signal 6: /src/ggml-hexagon.cpp:12: dspqueue_read failed: 0x1"
+
+
 @pytest.mark.parametrize("lines", range(1, 18))
 def test_no_cut_off_output_passes(lines: int) -> None:
     whole = recorded("pass").splitlines(keepends=True)

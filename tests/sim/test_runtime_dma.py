@@ -57,7 +57,7 @@ def test_the_sdks_descriptor_has_pointers(lab: Lab) -> None:
 
 @pytest.mark.parametrize("offset", [0, 256])
 def test_addresses_of_40_bits(lab: Lab, offset: int) -> None:
-    """The first extended mapping is at a multiple of 4 GiB: its low half is 0, as the SDK's hole."""
+    """The first extended mapping is at a multiple of 4 GiB: a low half of 0, as the SDK's hole."""
     answer = lab.run("extended", offset, device="arch=81", checks="dma")
     assert answer.lines["low"] == str(offset)
     assert answer.lines["got"] == "far away"
