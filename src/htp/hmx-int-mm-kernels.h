@@ -22,6 +22,7 @@
 #define hmx_int_add_mixed(a, b) Q6_Vqf32_vadd_Vqf32Vsf(a, b)
 #define hmx_int_to_sf(a)        Q6_Vsf_equals_Vqf32(a)
 #define hmx_int_mul_hf(a, b)    Q6_Wqf32_vmpy_VhfVhf(a, b)
+#define hmx_int_to_hf(a, b)     Q6_Vhf_equals_Wqf32(Q6_W_vcombine_VV(a, b))
 #else
 #define hmx_int_mul(a, b)       Q6_Vsf_vmpy_VsfVsf(a, b)
 #define hmx_int_mul_sf(a, b)    Q6_Vsf_vmpy_VsfVsf(a, b)
@@ -30,6 +31,7 @@
 #define hmx_int_add_mixed(a, b) Q6_Vsf_vadd_VsfVsf(a, b)
 #define hmx_int_to_sf(a)        (a)
 #define hmx_int_mul_hf(a, b)    Q6_Wsf_vmpy_VhfVhf(a, b)
+#define hmx_int_to_hf(a, b)     Q6_Vhf_vcvt_VsfVsf(a, b)
 #endif
 
 // --- Weights: a K group of one column tile to s8 ---
@@ -53,11 +55,16 @@ static inline HVX_Vector hmx_int_load_scales_x2(const uint8_t * s0, const uint8_
     return Q6_V_lo_W(Q6_W_vshuff_VVR(hvx_vmem(s1), hvx_vmem(s0), -2));
 }
 
-// column maximum of interleaved |d| as f32, at least the smallest fp16
+// column maximum of interleaved |d| as f32
 static inline HVX_Vector hmx_int_column_max(HVX_Vector v) {
     v = Q6_Vuh_vmax_VuhVuh(Q6_Vh_vshuffe_VhVh(v, v), Q6_Vh_vshuffo_VhVh(v, v));
-    v = Q6_Vuh_vmax_VuhVuh(v, Q6_Vh_vsplat_R(1));
     return hmx_int_to_sf(Q6_V_lo_W(hmx_int_mul_hf(v, HMX_INT_ONE_HF)));
+}
+
+// f32 to fp16, twice per column
+static inline HVX_Vector hmx_int_to_hf_x2(HVX_Vector v) {
+    v = hmx_int_mul_sf(v, hvx_vec_splat_f32(1.0f));
+    return hmx_int_to_hf(v, v);
 }
 
 // top / max
@@ -89,7 +96,14 @@ static inline HVX_VectorPair hmx_int_columns_first_x2(HVX_Vector v0, HVX_Vector 
     return Q6_W_vshuff_VVR(Q6_V_hi_W(p), Q6_V_lo_W(p), 86);
 }
 
-// constants and column sums of the last pass
+// what a converter says of its group
+struct hmx_int_group {
+    HVX_Vector * bias;
+    HVX_Vector * unit;
+    HVX_Vector * residual;
+};
+
+// constants and column sums of the last pass: of w8, and of what it was before it was rounded
 struct hmx_int_cvt {
     HVX_Vector     ones;
     HVX_Vector     mask_h4;
@@ -97,9 +111,10 @@ struct hmx_int_cvt {
     HVX_Vector     lut;
     HVX_VectorPair round;
     HVX_Vector     sum;
+    HVX_VectorPair exact;
 };
 
-static inline struct hmx_int_cvt hmx_int_cvt_init(int32_t zero, const int8_t * lut) {
+static inline struct hmx_int_cvt hmx_int_cvt_init(int32_t zero, const int8_t * lut, uint32_t n_tiles) {
     struct hmx_int_cvt c;
     c.ones    = Q6_Vb_vsplat_R(1);
     c.mask_h4 = Q6_Vb_vsplat_R(0x0F);
@@ -107,12 +122,17 @@ static inline struct hmx_int_cvt hmx_int_cvt_init(int32_t zero, const int8_t * l
     c.lut     = lut ? hvx_vmem(lut) : c.zero;
     c.round   = Q6_W_vcombine_VV(Q6_Vh_vsplat_R(-1), Q6_V_vzero());
     c.sum     = Q6_V_vzero();
+    c.exact   = Q6_W_vcombine_VV(c.sum, Q6_V_vsplat_R(16 * n_tiles));  // takes back what c.round subtracts
     return c;
 }
 
 // accumulators for zero * f, where d is negative for (zero + 1) * f
 static inline HVX_VectorPair hmx_int_start(const struct hmx_int_cvt * c, HVX_Vector f, HVX_Vector neg) {
     return Q6_Wh_vmpyacc_WhVubVb(c->round, f, Q6_Vb_vsub_VbVb(c->zero, neg));
+}
+
+static inline void hmx_int_sum_exact(struct hmx_int_cvt * c, HVX_VectorPair p) {
+    c->exact = Q6_Ww_vmpaacc_WwWhRb(c->exact, p, 0x01010101);
 }
 
 static inline void hmx_int_store_x2(struct hmx_int_cvt * c, HVX_Vector * dst0, HVX_Vector w0, HVX_Vector * dst1, HVX_Vector w1) {
@@ -128,6 +148,8 @@ static inline void hmx_int_convert_nibbles(struct hmx_int_cvt * c, HVX_Vector * 
                                            HVX_Vector f, HVX_VectorPair start, uint32_t shift) {
     const HVX_VectorPair pl = Q6_Wuh_vmpyacc_WuhVubVub(start, lo, f);
     const HVX_VectorPair ph = Q6_Wuh_vmpyacc_WuhVubVub(start, hi, f);
+    hmx_int_sum_exact(c, pl);
+    hmx_int_sum_exact(c, ph);
     hmx_int_store_x2(c, dst + 0, Q6_Vb_vasr_VhVhR_rnd_sat(Q6_V_lo_W(ph), Q6_V_lo_W(pl), shift),
                         dst + 2, Q6_Vb_vasr_VhVhR_rnd_sat(Q6_V_hi_W(ph), Q6_V_hi_W(pl), shift));
 }
@@ -137,6 +159,8 @@ static inline void hmx_int_convert_values(struct hmx_int_cvt * c, HVX_Vector * d
                                           HVX_Vector f, HVX_VectorPair start, uint32_t shift) {
     const HVX_VectorPair pl = Q6_Wh_vmpyacc_WhVubVb(start, f, lo);
     const HVX_VectorPair ph = Q6_Wh_vmpyacc_WhVubVb(start, f, hi);
+    hmx_int_sum_exact(c, pl);
+    hmx_int_sum_exact(c, ph);
     if (shift == 8) {
         hmx_int_store_x2(c, dst + 0, Q6_Vb_vround_VhVh_sat(Q6_V_lo_W(ph), Q6_V_lo_W(pl)),
                             dst + 2, Q6_Vb_vround_VhVh_sat(Q6_V_hi_W(ph), Q6_V_hi_W(pl)));
@@ -146,44 +170,54 @@ static inline void hmx_int_convert_values(struct hmx_int_cvt * c, HVX_Vector * d
     }
 }
 
-// bias table and unit (the weight of one step of w8) of the group
-static inline void hmx_int_finish_group(HVX_Vector * bias, HVX_Vector * unit, HVX_Vector sum, HVX_Vector max, float step) {
-    const HVX_Vector half = Q6_V_vsplat_R(1 << (HMX_INT_OUT_SHIFT - 1));
+// The group's bias table, unit (the weight of one step of w8) and residual: what rounding took from the column sum, in
+// 1 / 16 steps, as s16 twice per column. shift: of the rounding.
+static inline void hmx_int_finish_group(const struct hmx_int_group * g, const struct hmx_int_cvt * c, uint32_t shift,
+                                        HVX_Vector max, float step) {
+    const HVX_Vector half  = Q6_V_vsplat_R(1 << (HMX_INT_OUT_SHIFT - 1));
+    const HVX_Vector exact = Q6_Vw_vadd_VwVw(Q6_V_lo_W(c->exact), Q6_V_hi_W(c->exact));
+    const HVX_Vector lost  = Q6_Vw_vsub_VwVw(exact, Q6_Vw_vasl_VwR(c->sum, shift));
 
-    bias[0] = Q6_V_vsplat_R(HMX_INT_SCALE_WORD);
-    bias[1] = Q6_Vw_vsub_VwVw(half, Q6_Vw_vasl_VwR(sum, HMX_INT_OFFSET_SHIFT));
-    *unit   = hmx_int_to_sf(hmx_int_mul_sf(max, hvx_vec_splat_f32(step)));
+    g->bias[0]   = Q6_V_vsplat_R(HMX_INT_SCALE_WORD);
+    g->bias[1]   = Q6_Vw_vsub_VwVw(half, Q6_Vw_vasl_VwR(c->sum, HMX_INT_OFFSET_SHIFT));
+    *g->unit     = hmx_int_to_sf(hmx_int_mul_sf(max, hvx_vec_splat_f32(step)));
+    *g->residual = Q6_Vh_vasr_VwVwR_sat(lost, lost, shift - 4);
 }
 
 // Types with one fp16 scale per block: returns the largest; f and the sign of d to vectors 0 and 1 of the tiles
 static inline HVX_Vector hmx_int_prepare(uint8_t * restrict dst, const uint8_t * restrict scales, uint32_t n_tiles,
                                          uint32_t tile_stride, float top) {
     const HVX_Vector abs_hf = HMX_INT_ABS_HF;
-    const HVX_Vector one_hf = HMX_INT_ONE_HF;
-    const HVX_Vector magic  = HMX_INT_BYTE_MAGIC;
     const HVX_Vector repl   = HMX_INT_BYTE_REPL;
 
-    HVX_Vector vmax = Q6_V_vzero();
+    HVX_Vector vmax = Q6_Vh_vsplat_R(1);
     for (uint32_t t = 0; t < n_tiles; t += 2) {
         const uint8_t *  s = scales + t * tile_stride;
         const HVX_Vector d = hmx_int_load_scales_x2(s, t + 1 < n_tiles ? s + tile_stride : s);
-        vmax = Q6_Vuh_vmax_VuhVuh(vmax, Q6_V_vand_VV(d, abs_hf));
+        const HVX_Vector a = Q6_V_vand_VV(d, abs_hf);
+        vmax = Q6_Vuh_vmax_VuhVuh(vmax, a);
+
+        HVX_Vector * tile = hmx_int_tile(dst, t);
+        tile[0] = a;
+        tile[1] = d;
     }
     vmax = hmx_int_column_max(vmax);
 
-    const HVX_Vector inv = hmx_int_over(top, vmax);
+    // top / max = m * 2^k: m as fp16, 2^k goes to the magic
+    const HVX_Vector inv   = hmx_int_to_sf(hmx_int_over(top, vmax));
+    const HVX_Vector exp   = Q6_V_vand_VV(inv, Q6_V_vsplat_R(0x7F800000));
+    const HVX_Vector m     = hmx_int_to_hf_x2(Q6_Vw_vadd_VwVw(Q6_Vw_vsub_VwVw(inv, exp), hvx_vec_splat_f32(1.0f)));
+    const HVX_Vector magic = Q6_Vw_vsub_VwVw(Q6_Vw_vadd_VwVw(HMX_INT_BYTE_MAGIC, hvx_vec_splat_f32(1.0f)), exp);
     for (uint32_t t = 0; t < n_tiles; t += 2) {
-        const bool           two = t + 1 < n_tiles;
-        const uint8_t *      s   = scales + t * tile_stride;
-        const HVX_Vector     d   = hmx_int_load_scales_x2(s, two ? s + tile_stride : s);
-        const HVX_VectorPair a   = hmx_int_mul_hf(Q6_V_vand_VV(d, abs_hf), one_hf);
+        HVX_Vector *         tile = hmx_int_tile(dst, t);
+        const HVX_Vector     d    = tile[1];
+        const HVX_VectorPair x    = hmx_int_mul_hf(tile[0], m);
 
-        HVX_Vector * tile = hmx_int_tile(dst, t);
-        tile[0] = hmx_int_round_byte(hmx_int_mul(Q6_V_lo_W(a), inv), magic, repl);
+        tile[0] = hmx_int_round_byte(Q6_V_lo_W(x), magic, repl);
         tile[1] = hmx_int_sign_lo(d);
-        if (two) {
+        if (t + 1 < n_tiles) {
             tile = hmx_int_tile(dst, t + 1);
-            tile[0] = hmx_int_round_byte(hmx_int_mul(Q6_V_hi_W(a), inv), magic, repl);
+            tile[0] = hmx_int_round_byte(Q6_V_hi_W(x), magic, repl);
             tile[1] = hmx_int_sign_hi(d);
         }
     }
@@ -192,9 +226,9 @@ static inline HVX_Vector hmx_int_prepare(uint8_t * restrict dst, const uint8_t *
 
 // Q4_0: n - 8
 static void hmx_int_convert_q4_0(uint8_t * restrict dst, const uint8_t * restrict src, uint32_t n_tiles, uint32_t tile_stride,
-                                 HVX_Vector * restrict bias, HVX_Vector * restrict unit) {
+                                 const struct hmx_int_group * g) {
     const HVX_Vector   vmax = hmx_int_prepare(dst, src + 512, n_tiles, tile_stride, 255.0f);
-    struct hmx_int_cvt c    = hmx_int_cvt_init(-8, NULL);
+    struct hmx_int_cvt c    = hmx_int_cvt_init(-8, NULL, n_tiles);
 
     for (uint32_t t = 0; t < n_tiles; t++) {
         const HVX_Vector *   vsrc  = (const HVX_Vector *) (src + t * tile_stride);
@@ -212,7 +246,7 @@ static void hmx_int_convert_q4_0(uint8_t * restrict dst, const uint8_t * restric
             hmx_int_convert_nibbles(&c, vdst + 4 * i + 1, Q6_V_vand_VV(v1, c.mask_h4), Q6_Vub_vlsr_VubR(v1, 4), f, start, 4);
         }
     }
-    hmx_int_finish_group(bias, unit, c.sum, vmax, 16.0f / 255.0f);
+    hmx_int_finish_group(g, &c, 4, vmax, 16.0f / 255.0f);
 }
 
 static const int8_t hmx_int_iq4_nl_lut[VLEN] __attribute__((aligned(VLEN))) = {
@@ -221,9 +255,9 @@ static const int8_t hmx_int_iq4_nl_lut[VLEN] __attribute__((aligned(VLEN))) = {
 
 // IQ4_NL: signed values of up to 127
 static void hmx_int_convert_iq4_nl(uint8_t * restrict dst, const uint8_t * restrict src, uint32_t n_tiles, uint32_t tile_stride,
-                                   HVX_Vector * restrict bias, HVX_Vector * restrict unit) {
+                                   const struct hmx_int_group * g) {
     const HVX_Vector   vmax = hmx_int_prepare(dst, src + 512, n_tiles, tile_stride, 255.0f);
-    struct hmx_int_cvt c    = hmx_int_cvt_init(0, hmx_int_iq4_nl_lut);
+    struct hmx_int_cvt c    = hmx_int_cvt_init(0, hmx_int_iq4_nl_lut, n_tiles);
 
     for (uint32_t t = 0; t < n_tiles; t++) {
         const HVX_Vector *   vsrc  = (const HVX_Vector *) (src + t * tile_stride);
@@ -243,14 +277,14 @@ static void hmx_int_convert_iq4_nl(uint8_t * restrict dst, const uint8_t * restr
             hmx_int_convert_values(&c, vdst + 4 * i + 1, Q6_V_vxor_VV(lo1, neg), Q6_V_vxor_VV(hi1, neg), f, start, 8);
         }
     }
-    hmx_int_finish_group(bias, unit, c.sum, vmax, 256.0f / 255.0f);
+    hmx_int_finish_group(g, &c, 8, vmax, 256.0f / 255.0f);
 }
 
 // Q8_0: row p of 64 bytes holds k = 2p and 2p + 1 of the columns in turn
 static void hmx_int_convert_q8_0(uint8_t * restrict dst, const uint8_t * restrict src, uint32_t n_tiles, uint32_t tile_stride,
-                                 HVX_Vector * restrict bias, HVX_Vector * restrict unit) {
+                                 const struct hmx_int_group * g) {
     const HVX_Vector   vmax = hmx_int_prepare(dst, src + 1024, n_tiles, tile_stride, 255.0f);
-    struct hmx_int_cvt c    = hmx_int_cvt_init(0, NULL);
+    struct hmx_int_cvt c    = hmx_int_cvt_init(0, NULL, n_tiles);
 
     for (uint32_t t = 0; t < n_tiles; t++) {
         const HVX_Vector *   vsrc  = (const HVX_Vector *) (src + t * tile_stride);
@@ -262,11 +296,13 @@ static void hmx_int_convert_q8_0(uint8_t * restrict dst, const uint8_t * restric
         for (uint32_t i = 0; i < 8; i += 2) {
             const HVX_VectorPair p0 = Q6_Wh_vmpyacc_WhVubVb(start, f, Q6_V_vxor_VV(Q6_Vh_vshuff_Vh(vsrc[i + 0]), neg));
             const HVX_VectorPair p1 = Q6_Wh_vmpyacc_WhVubVb(start, f, Q6_V_vxor_VV(Q6_Vh_vshuff_Vh(vsrc[i + 1]), neg));
+            hmx_int_sum_exact(&c, p0);
+            hmx_int_sum_exact(&c, p1);
             hmx_int_store_x2(&c, vdst + i + 0, Q6_Vb_vround_VhVh_sat(Q6_V_hi_W(p0), Q6_V_lo_W(p0)),
                                  vdst + i + 1, Q6_Vb_vround_VhVh_sat(Q6_V_hi_W(p1), Q6_V_lo_W(p1)));
         }
     }
-    hmx_int_finish_group(bias, unit, c.sum, vmax, 256.0f / 255.0f);
+    hmx_int_finish_group(g, &c, 8, vmax, 256.0f / 255.0f);
 }
 
 // MXFP4: ten times the values are exact for the largest scale and, nearly, for the next three powers of two
@@ -281,7 +317,7 @@ static inline HVX_Vector hmx_int_load_e8m0(const uint8_t * src) {
 }
 
 static void hmx_int_convert_mxfp4(uint8_t * restrict dst, const uint8_t * restrict src, uint32_t n_tiles, uint32_t tile_stride,
-                                  HVX_Vector * restrict bias, HVX_Vector * restrict unit) {
+                                  const struct hmx_int_group * g) {
     HVX_Vector vmax = Q6_V_vsplat_R(0x20000000);  // 2^-63: 1 / max must be a number
     for (uint32_t t = 0; t < n_tiles; t++) {
         vmax = Q6_Vw_vmax_VwVw(vmax, hmx_int_load_e8m0(src + t * tile_stride + 512));
@@ -295,7 +331,7 @@ static void hmx_int_convert_mxfp4(uint8_t * restrict dst, const uint8_t * restri
         hmx_int_tile(dst, t)[0] = hmx_int_round_byte(hmx_int_mul_sf(d, inv), magic, repl);
     }
 
-    struct hmx_int_cvt c = hmx_int_cvt_init(0, hmx_int_mxfp4_lut);
+    struct hmx_int_cvt c = hmx_int_cvt_init(0, hmx_int_mxfp4_lut, n_tiles);
     for (uint32_t t = 0; t < n_tiles; t++) {
         const HVX_Vector * vsrc = (const HVX_Vector *) (src + t * tile_stride);
         HVX_Vector *       vdst = hmx_int_tile(dst, t);
@@ -312,7 +348,7 @@ static void hmx_int_convert_mxfp4(uint8_t * restrict dst, const uint8_t * restri
             hmx_int_convert_values(&c, vdst + 4 * i + 1, lo1, hi1, f, c.round, 7);
         }
     }
-    hmx_int_finish_group(bias, unit, c.sum, vmax, 0.5f / 10.0f);  // the format's values are doubled in the table
+    hmx_int_finish_group(g, &c, 7, vmax, 0.5f / 10.0f);  // the format's values are doubled in the table
 }
 
 // Q4_1, Q4_K, Q5_K: d * n + m with (d, m) in turn, n of `bits` bits, mid = 2^(bits - 1). |d * n + m| is at most
@@ -369,9 +405,9 @@ static inline HVX_Vector hmx_int_prepare_offset(uint8_t * restrict dst, const ui
 }
 
 static void hmx_int_convert_q4_1(uint8_t * restrict dst, const uint8_t * restrict src, uint32_t n_tiles, uint32_t tile_stride,
-                                 HVX_Vector * restrict bias, HVX_Vector * restrict unit) {
+                                 const struct hmx_int_group * g) {
     const HVX_Vector   vmax = hmx_int_prepare_offset(dst, src + 512, n_tiles, tile_stride, 4, 4);
-    struct hmx_int_cvt c    = hmx_int_cvt_init(0, NULL);
+    struct hmx_int_cvt c    = hmx_int_cvt_init(0, NULL, n_tiles);
 
     for (uint32_t t = 0; t < n_tiles; t++) {
         const HVX_Vector *   vsrc  = (const HVX_Vector *) (src + t * tile_stride);
@@ -389,15 +425,15 @@ static void hmx_int_convert_q4_1(uint8_t * restrict dst, const uint8_t * restric
             hmx_int_convert_nibbles(&c, vdst + 4 * i + 1, Q6_V_vand_VV(v1, c.mask_h4), Q6_Vub_vlsr_VubR(v1, 4), f, start, 4);
         }
     }
-    hmx_int_finish_group(bias, unit, c.sum, vmax, 1.0f / 127.5f);
+    hmx_int_finish_group(g, &c, 4, vmax, 1.0f / 127.5f);
 }
 
 // the flag plane has bits 2i (low nibble) and 2i + 1 (high nibble) for nibble vector i
 static void hmx_int_convert_q5_k(uint8_t * restrict dst, const uint8_t * restrict src, uint32_t n_tiles, uint32_t tile_stride,
-                                 HVX_Vector * restrict bias, HVX_Vector * restrict unit) {
+                                 const struct hmx_int_group * g) {
     const HVX_Vector   vmax = hmx_int_prepare_offset(dst, src + 512, n_tiles, tile_stride, 5, 5);
     const HVX_Vector   bit4 = Q6_Vb_vsplat_R(0x10);
-    struct hmx_int_cvt c    = hmx_int_cvt_init(0, NULL);
+    struct hmx_int_cvt c    = hmx_int_cvt_init(0, NULL, n_tiles);
 
     for (uint32_t t = 0; t < n_tiles; t++) {
         const HVX_Vector *   vsrc  = (const HVX_Vector *) (src + t * tile_stride);
@@ -422,13 +458,13 @@ static void hmx_int_convert_q5_k(uint8_t * restrict dst, const uint8_t * restric
             }
         }
     }
-    hmx_int_finish_group(bias, unit, c.sum, vmax, 1.0f / 127.5f);
+    hmx_int_finish_group(g, &c, 5, vmax, 1.0f / 127.5f);
 }
 
 // Q6_K: n - 32, columns first already, scales for each 16 k (in vectors 0 .. 3 of the tile with their signs)
 static void hmx_int_convert_q6_k(uint8_t * restrict dst, const uint8_t * restrict src, uint32_t n_tiles, uint32_t tile_stride,
-                                 HVX_Vector * restrict bias, HVX_Vector * restrict unit) {
-    HVX_Vector vmax = Q6_V_vzero();
+                                 const struct hmx_int_group * g) {
+    HVX_Vector vmax = Q6_Vh_vsplat_R(1);  // 1 / max must be a number
     {
         const HVX_Vector abs_hf = HMX_INT_ABS_HF;
         const HVX_Vector one_hf = HMX_INT_ONE_HF;
@@ -455,7 +491,7 @@ static void hmx_int_convert_q6_k(uint8_t * restrict dst, const uint8_t * restric
 
     const HVX_Vector   mask = Q6_Vb_vsplat_R(0x30);
     const HVX_Vector   bits = Q6_Vb_vsplat_R(0x3F);
-    struct hmx_int_cvt c    = hmx_int_cvt_init(-32, NULL);
+    struct hmx_int_cvt c    = hmx_int_cvt_init(-32, NULL, n_tiles);
 
     #pragma nounroll
     for (uint32_t t = 0; t < 2 * n_tiles; t++) {
@@ -476,6 +512,8 @@ static void hmx_int_convert_q6_k(uint8_t * restrict dst, const uint8_t * restric
         n1 = Q6_V_vor_VV(Q6_Vub_vlsr_VubR(l0, 4), Q6_V_vand_VV(Q6_Vh_vasl_VhR(h, 2), mask));
         p0 = Q6_Wuh_vmpyacc_WuhVubVub(start, Q6_V_vxor_VV(n0, flip), f);
         p1 = Q6_Wuh_vmpyacc_WuhVubVub(start, Q6_V_vxor_VV(n1, flip), f);
+        hmx_int_sum_exact(&c, p0);
+        hmx_int_sum_exact(&c, p1);
         hmx_int_store_x2(&c, vdst + 0, Q6_Vb_vasr_VhVhR_rnd_sat(Q6_V_hi_W(p0), Q6_V_lo_W(p0), 6),
                              vdst + 1, Q6_Vb_vasr_VhVhR_rnd_sat(Q6_V_hi_W(p1), Q6_V_lo_W(p1), 6));
 
@@ -483,30 +521,45 @@ static void hmx_int_convert_q6_k(uint8_t * restrict dst, const uint8_t * restric
         n1 = Q6_V_vor_VV(Q6_Vub_vlsr_VubR(l1, 4), Q6_V_vand_VV(Q6_Vub_vlsr_VubR(h, 2), mask));
         p0 = Q6_Wuh_vmpyacc_WuhVubVub(start, Q6_V_vxor_VV(n0, flip), f);
         p1 = Q6_Wuh_vmpyacc_WuhVubVub(start, Q6_V_vxor_VV(n1, flip), f);
+        hmx_int_sum_exact(&c, p0);
+        hmx_int_sum_exact(&c, p1);
         hmx_int_store_x2(&c, vdst + 2, Q6_Vb_vasr_VhVhR_rnd_sat(Q6_V_hi_W(p0), Q6_V_lo_W(p0), 6),
                              vdst + 3, Q6_Vb_vasr_VhVhR_rnd_sat(Q6_V_hi_W(p1), Q6_V_lo_W(p1), 6));
     }
-    hmx_int_finish_group(bias, unit, c.sum, vmax, 64.0f / 255.0f);
+    hmx_int_finish_group(g, &c, 6, vmax, 64.0f / 255.0f);
 }
 
 // --- Group scales of a column tile ---
 
 #define HMX_INT_GROUP_SCALE_MAX 2047
 
+// Rounding errors of w8 don't cancel where activations have a mean, so mean times residual is added at the end. The mean
+// is in 2^MEAN_SHIFT activation steps; up to MEAN_MIN (1 / 15 to 1 / 7 of the standard
+// deviation) it is taken as 0.
+#define HMX_INT_MEAN_SHIFT  2
+#define HMX_INT_MEAN_MIN    24
+
 // Groups differ in their units. They are added in integers: r = unit / largest unit in 11 bits, twice per column for a
 // pair of tokens, may replace unit. column turns the sum into weights times activation steps.
-static __attribute__((noinline)) void hmx_int_group_scales(HVX_Vector * column, HVX_Vector * r, const HVX_Vector * unit, uint32_t n_groups) {
+// skew: the residuals in units of the sum, for a mean of 1 / HMX_INT_MEAN steps, twice per column.
+static __attribute__((noinline)) void hmx_int_group_scales(HVX_Vector * column, HVX_Vector * skew, HVX_Vector * r, const HVX_Vector * unit,
+                                                           const HVX_Vector * residual, uint32_t n_groups) {
     HVX_Vector ref = unit[0];
     for (uint32_t g = 1; g < n_groups; g++) {
         ref = Q6_Vw_vmax_VwVw(ref, unit[g]);  // positive f32 order like integers
     }
 
-    const HVX_Vector inv = hmx_int_to_sf(hmx_int_mul_sf(hvx_vec_inverse_f32(ref), hvx_vec_splat_f32(HMX_INT_GROUP_SCALE_MAX)));
+    const HVX_Vector inv  = hmx_int_to_sf(hmx_int_mul_sf(hvx_vec_inverse_f32(ref), hvx_vec_splat_f32(HMX_INT_GROUP_SCALE_MAX)));
+    HVX_VectorPair   lost = Q6_W_vcombine_VV(Q6_V_vzero(), Q6_V_vzero());
     for (uint32_t g = 0; g < n_groups; g++) {
         const HVX_Vector q = hmx_int_add_mixed(hmx_int_mul_sf(unit[g], inv), hvx_vec_splat_f32(0.5f));
         const HVX_Vector w = Q6_Vw_equals_Vsf(hmx_int_to_sf(q));
-        r[g] = Q6_Vh_vshuffe_VhVh(w, w);
+        const HVX_Vector h = Q6_Vh_vshuffe_VhVh(w, w);
+        lost = Q6_Ww_vmpyacc_WwVhVh(lost, residual[g], h);
+        r[g] = h;
     }
+    // a step of the sum is 2^(8 + OUT_SHIFT) of activation steps times w8, one of lost 1 / 16 w8
+    *skew = Q6_Vh_vasr_VwVwR_rnd_sat(Q6_V_lo_W(lost), Q6_V_lo_W(lost), 4 + 8 + HMX_INT_OUT_SHIFT - HMX_INT_MEAN_SHIFT);
 
     const float step = (float) (1 << (8 + HMX_INT_OUT_SHIFT)) / HMX_INT_GROUP_SCALE_MAX;
     *column = hmx_int_to_sf(hmx_int_mul_sf(ref, hvx_vec_splat_f32(step)));
@@ -521,10 +574,23 @@ static __attribute__((noinline)) void hmx_int_group_scales(HVX_Vector * column, 
 #define HMX_INT_EXP_MAX  129
 #define HMX_INT_EXP_ONE  79
 
-// e of two tokens, in words 0 and 16
+// words 0 and 16: the sums of s0 and s1
+static inline HVX_Vector hmx_int_pair_sums(HVX_Vector s0, HVX_Vector s1) {
+    const HVX_VectorPair m = Q6_W_vshuff_VVR(s1, s0, 64);
+    HVX_Vector           v = hmx_int_add(Q6_V_lo_W(m), Q6_V_hi_W(m));
+    v = hmx_int_add(v, Q6_V_vror_VR(v, 32));
+    v = hmx_int_add(v, Q6_V_vror_VR(v, 16));
+    v = hmx_int_add(v, Q6_V_vror_VR(v, 8));
+    v = hmx_int_add(v, Q6_V_vror_VR(v, 4));
+    return hmx_int_to_sf(v);
+}
+
+// e of two tokens, in words 0 and 16, and the sums of their values
 static inline HVX_Vector hmx_int_pair_exponents(const HVX_Vector * restrict x0, const HVX_Vector * restrict x1,
-                                                uint32_t n_tiles, uint32_t group) {
+                                                uint32_t n_tiles, uint32_t group, HVX_Vector * sums) {
     HVX_Vector vmax = Q6_V_vzero();
+    HVX_Vector m0   = Q6_V_vzero();
+    HVX_Vector m1   = Q6_V_vzero();
     for (uint32_t k = 0; k < n_tiles; k += group) {
         const uint32_t n  = hex_smin(group, n_tiles - k);
         HVX_Vector     s0 = Q6_V_vzero();
@@ -532,20 +598,25 @@ static inline HVX_Vector hmx_int_pair_exponents(const HVX_Vector * restrict x0, 
         for (uint32_t t = 0; t < n; t++) {
             s0 = hmx_int_add(s0, hmx_int_mul_sf(x0[k + t], x0[k + t]));
             s1 = hmx_int_add(s1, hmx_int_mul_sf(x1[k + t], x1[k + t]));
+            m0 = hmx_int_add_mixed(m0, x0[k + t]);
+            m1 = hmx_int_add_mixed(m1, x1[k + t]);
         }
-
-        const HVX_VectorPair m = Q6_W_vshuff_VVR(s1, s0, 64);
-        HVX_Vector           v = hmx_int_add(Q6_V_lo_W(m), Q6_V_hi_W(m));
-        v    = hmx_int_add(v, Q6_V_vror_VR(v, 32));
-        v    = hmx_int_add(v, Q6_V_vror_VR(v, 16));
-        v    = hmx_int_add(v, Q6_V_vror_VR(v, 8));
-        v    = hmx_int_add(v, Q6_V_vror_VR(v, 4));
-        vmax = Q6_Vw_vmax_VwVw(vmax, hmx_int_to_sf(v));  // positive f32 order like integers
+        vmax = Q6_Vw_vmax_VwVw(vmax, hmx_int_pair_sums(s0, s1));  // positive f32 order like integers
     }
+    *sums = hmx_int_pair_sums(m0, m1);
 
     // half the exponent, rounded up; the square is raised by 1/64 at least so that rounding can't pass the bound
     vmax = Q6_Vw_vadd_VwVw(vmax, Q6_V_vsplat_R((3 << 23) + (1 << 18)));
     return Q6_Vw_vmax_VwVw(Q6_Vuw_vlsr_VuwR(vmax, 24), Q6_V_vsplat_R(HMX_INT_EXP_MIN));
+}
+
+// means of two tokens as s16 in word 0; inv: 1 / number of values
+static inline HVX_Vector hmx_int_pair_means(HVX_Vector sums, HVX_Vector e, float inv) {
+    const HVX_Vector scale = Q6_Vw_vasl_VwR(Q6_Vw_vsub_VwVw(Q6_V_vsplat_R(127 + HMX_INT_EXP_ONE - HMX_INT_MEAN_SHIFT), e), 23);
+    const HVX_Vector mean  = hmx_int_to_sf(hmx_int_mul_sf(sums, hvx_vec_splat_f32(inv)));
+    const HVX_Vector w     = Q6_Vw_equals_Vsf(hmx_int_to_sf(hmx_int_mul_sf(mean, scale)));
+    const HVX_Vector h     = Q6_Vh_vasr_VwVwR_sat(Q6_V_vror_VR(w, 64), w, 0);
+    return Q6_V_vand_QV(Q6_Q_vcmp_gt_VhVh(Q6_Vh_vabs_Vh_sat(h), Q6_Vh_vsplat_R(HMX_INT_MEAN_MIN)), h);
 }
 
 // x + magic has 32768 + x * 2^p, rounded, in bits 6..21: 1.75 * 2^17 and half a unit, the last mantissa bit is 2^-6
@@ -556,13 +627,15 @@ static inline HVX_Vector hmx_int_magic(HVX_Vector e) {
     return Q6_Vw_vadd_VwVw(Q6_Vw_vasl_VwR(e, 23), Q6_V_vsplat_R(HMX_INT_MAGIC - (HMX_INT_EXP_ONE << 23)));
 }
 
-// dst: the pair's row of the first activation tile, exps: e of both tokens
-static __attribute__((noinline)) void hmx_int_pack_pair(uint8_t * restrict dst, uint8_t * restrict exps, const uint8_t * restrict src0,
-                              const uint8_t * restrict src1, uint32_t n_tiles, uint32_t group) {
+// dst: the pair's row of the first activation tile, exps: e of both tokens, means: s16 of both
+static __attribute__((noinline)) void hmx_int_pack_pair(uint8_t * restrict dst, uint8_t * restrict exps, int32_t * restrict means,
+                                                        const uint8_t * restrict src0, const uint8_t * restrict src1,
+                                                        uint32_t n_tiles, uint32_t group, float inv) {
     const HVX_Vector * x0 = (const HVX_Vector *) src0;
     const HVX_Vector * x1 = (const HVX_Vector *) src1;
 
-    const HVX_Vector e  = hmx_int_pair_exponents(x0, x1, n_tiles, group);
+    HVX_Vector       sums;
+    const HVX_Vector e  = hmx_int_pair_exponents(x0, x1, n_tiles, group, &sums);
     const HVX_Vector e0 = hvx_vec_repl_u32(e);
     const HVX_Vector e1 = hvx_vec_repl_u32(Q6_V_vror_VR(e, 64));
     const HVX_Vector k0 = hmx_int_magic(e0);
@@ -570,6 +643,7 @@ static __attribute__((noinline)) void hmx_int_pack_pair(uint8_t * restrict dst, 
 
     exps[0] = (uint8_t) hvx_vec_get_i32(e0);
     exps[1] = (uint8_t) hvx_vec_get_i32(e1);
+    *means  = hvx_vec_get_i32(hmx_int_pair_means(sums, e, inv));
 
     for (uint32_t t = 0; t < n_tiles; t++) {
         const HVX_Vector v0 = hmx_int_to_sf(hmx_int_add_sf(x0[t], k0));
@@ -618,8 +692,10 @@ struct hmx_int_reduce_args {
     uint32_t           stage_stride;
     uint32_t           n_groups;
     const HVX_Vector * r;             // group scales
+    const HVX_Vector * skew;
     const HVX_Vector * scales;        // token scales
     const uint8_t *    exps;          // e of the tokens
+    const int32_t *    means;         // of pairs of tokens
     uint32_t           e_min;
     const uint8_t *    acc;           // f32 rows to add, or NULL
     uint32_t           acc_stride;
@@ -634,9 +710,9 @@ static inline HVX_Vector hmx_int_output(const struct hmx_int_reduce_args * a, HV
     return hmx_int_to_sf(y);
 }
 
-// n pairs from pair p on; inlined with constant n and add
+// n pairs from pair p on; inlined with constant n, add and skewed
 static inline __attribute__((always_inline)) void hmx_int_reduce_pairs(const struct hmx_int_reduce_args * a, uint32_t p,
-                                                                       uint32_t n, bool add) {
+                                                                       uint32_t n, bool add, bool skewed) {
     const uint8_t * s = a->stage + p * VLEN;
     HVX_VectorPair  sum[4];
 
@@ -654,6 +730,13 @@ static inline __attribute__((always_inline)) void hmx_int_reduce_pairs(const str
         }
     }
 
+    if (skewed) {
+        #pragma unroll
+        for (uint32_t i = 0; i < n; i++) {
+            sum[i] = Q6_Ww_vmpyacc_WwVhVh(sum[i], Q6_V_vsplat_R(a->means[p + i]), *a->skew);
+        }
+    }
+
     #pragma unroll
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t row = (p + i) * 2;
@@ -662,22 +745,25 @@ static inline __attribute__((always_inline)) void hmx_int_reduce_pairs(const str
     }
 }
 
-static __attribute__((noinline)) void hmx_int_reduce(const struct hmx_int_reduce_args * a, uint32_t n_pairs) {
+static inline __attribute__((always_inline)) void hmx_int_reduce_all(const struct hmx_int_reduce_args * a, uint32_t n_pairs, bool add) {
     uint32_t p = 0;
+    for (; p + 4 <= n_pairs; p += 4) {
+        if (a->means[p] | a->means[p + 1] | a->means[p + 2] | a->means[p + 3]) {
+            hmx_int_reduce_pairs(a, p, 4, add, true);
+        } else {
+            hmx_int_reduce_pairs(a, p, 4, add, false);
+        }
+    }
+    for (; p < n_pairs; p++) {
+        hmx_int_reduce_pairs(a, p, 1, add, true);
+    }
+}
+
+static __attribute__((noinline)) void hmx_int_reduce(const struct hmx_int_reduce_args * a, uint32_t n_pairs) {
     if (a->acc) {
-        for (; p + 4 <= n_pairs; p += 4) {
-            hmx_int_reduce_pairs(a, p, 4, true);
-        }
-        for (; p < n_pairs; p++) {
-            hmx_int_reduce_pairs(a, p, 1, true);
-        }
+        hmx_int_reduce_all(a, n_pairs, true);
     } else {
-        for (; p + 4 <= n_pairs; p += 4) {
-            hmx_int_reduce_pairs(a, p, 4, false);
-        }
-        for (; p < n_pairs; p++) {
-            hmx_int_reduce_pairs(a, p, 1, false);
-        }
+        hmx_int_reduce_all(a, n_pairs, false);
     }
 }
 

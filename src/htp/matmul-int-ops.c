@@ -30,7 +30,7 @@
 // to is free because HMX is done with all older column tiles. With fewer threads the same loop owns more of them.
 
 typedef void (*hmx_int_convert_func)(uint8_t * restrict dst, const uint8_t * restrict src, uint32_t n_tiles, uint32_t tile_stride,
-                                     HVX_Vector * restrict bias, HVX_Vector * restrict unit);
+                                     const struct hmx_int_group * g);
 
 struct hmx_int_counter {
     atomic_uint n;
@@ -97,8 +97,9 @@ struct hmx_int_mm {
     struct hmx_int_counter                    staged;                            // stage buffers filled
     struct hmx_int_counter                    reduced[HTP_MM_INT_STAGE_MAX];     // 1 + the last block reduced from a buffer
 
-    // Token exponents of odd and even steps: a slow thread may still reduce one when another packs the next
+    // Token exponents and means of odd and even steps: a slow thread may still reduce one when another packs the next
     uint8_t                                   exps[2][HTP_MM_INT_M_CHUNK_LIMIT];
+    int32_t                                   means[2][HTP_MM_INT_M_CHUNK_LIMIT / 2];
     uint8_t                                   e_min[2][HTP_MAX_NTHREADS];
     uint8_t                                   e_max[2][HTP_MAX_NTHREADS];
 };
@@ -227,6 +228,19 @@ static inline uint8_t * hmx_int_wgt_slot(const struct hmx_int_mm * mm, uint32_t 
 static inline uint8_t * hmx_int_table_set(const struct hmx_int_mm * mm, uint32_t thread, uint32_t i) {
     const uint32_t n = 2 * mm->kparams->n_wgt;
     return mm->vtcm_tables + (thread * n + (i & (n - 1))) * mm->layout.table_bytes;
+}
+
+struct hmx_int_tables {
+    HVX_Vector * bias;      // two for each group; first, for HMX
+    HVX_Vector * scales;    // one for each group
+    HVX_Vector * residual;  // one for each group
+    HVX_Vector * column;
+    HVX_Vector * skew;
+};
+
+static inline struct hmx_int_tables hmx_int_tables_at(const struct hmx_int_mm * mm, uint32_t thread, uint32_t i) {
+    HVX_Vector * v = (HVX_Vector *) hmx_int_table_set(mm, thread, i);
+    return (struct hmx_int_tables) { v, v + 2 * mm->n_groups, v + 3 * mm->n_groups, v + 4 * mm->n_groups, v + 4 * mm->n_groups + 1 };
 }
 
 static inline uint8_t * hmx_int_stage_buffer(const struct hmx_int_mm * mm, uint32_t block) {
@@ -363,6 +377,7 @@ static void hmx_int_pack(struct hmx_int_thread * th, const struct hmx_int_step *
     const uint32_t      n_pairs   = (st->n_rows + 1) / 2;
     const uint32_t      parity    = st->idx & 1;
     const size_t        bytes     = st->n_tiles * 32 * sizeof(float);
+    const float         inv       = 1.0f / (st->n_tiles * 32);
     uint8_t *           scratch   = hmx_int_wgt_slot(mm, th->ith, 0);
 
     uint32_t dma[4];
@@ -383,7 +398,7 @@ static void hmx_int_pack(struct hmx_int_thread * th, const struct hmx_int_step *
         hmx_int_dma_wait(&th->dma, dma[b]);
 
         htp_trace_event_start(th->tr, HTP_TRACE_EVT_HVX_A_PREP, (uint16_t) p);
-        hmx_int_pack_pair(dst, exps, x, x + bytes, st->n_tiles, mm->kparams->group);
+        hmx_int_pack_pair(dst, exps, &mm->means[parity][p], x, x + bytes, st->n_tiles, mm->kparams->group, inv);
         htp_trace_event_stop(th->tr, HTP_TRACE_EVT_HVX_A_PREP, (uint16_t) p);
 
         e_min = MIN(e_min, MIN(exps[0], exps[1]));
@@ -453,9 +468,8 @@ static void hmx_int_convert(struct hmx_int_thread * th, const struct hmx_int_ste
     const struct htp_mm_int_kernel_params * kparams = mm->kparams;
     const uint16_t                          info    = (uint16_t) (i * kparams->n_threads + th->ith);
 
-    uint8_t *    wgt  = hmx_int_wgt_slot(mm, th->ith, i);
-    uint8_t *    bias = hmx_int_table_set(mm, th->ith, i);
-    HVX_Vector * unit = (HVX_Vector *) (bias + mm->n_groups * HMX_INT_BIAS_SIZE);
+    uint8_t *               wgt = hmx_int_wgt_slot(mm, th->ith, i);
+    const struct hmx_int_tables t = hmx_int_tables_at(mm, th->ith, i);
 
     for (uint32_t g = 0; g < n_groups; g++) {
         const uint8_t * raw = mm->vtcm_raw + (th->ith * 2 + th->raw_buf) * mm->layout.raw_bytes;
@@ -463,13 +477,13 @@ static void hmx_int_convert(struct hmx_int_thread * th, const struct hmx_int_ste
 
         htp_trace_event_start(th->tr, HTP_TRACE_EVT_HVX_W_DEQUANT, info);
         mm->convert(wgt + g * kparams->group * HMX_INT_WGT_TILE_SIZE, raw, hmx_int_group_tiles(mm, st, g),
-                    kparams->aligned_tile_size, (HVX_Vector *) (bias + g * HMX_INT_BIAS_SIZE), unit + g);
+                    kparams->aligned_tile_size, &(struct hmx_int_group) { t.bias + 2 * g, t.scales + g, t.residual + g });
         htp_trace_event_stop(th->tr, HTP_TRACE_EVT_HVX_W_DEQUANT, info);
 
         hmx_int_push_raw(th, st, n_groups, th->raw_buf);
         th->raw_buf ^= 1;
     }
-    hmx_int_group_scales(&unit[mm->n_groups], unit, unit, n_groups);
+    hmx_int_group_scales(t.column, t.skew, t.scales, t.scales, t.residual, n_groups);
 }
 
 // A block of output: m_block row tiles of a column tile
@@ -570,13 +584,13 @@ static __attribute__((noinline)) void hmx_int_reduce_block(struct hmx_int_thread
     const uint32_t             ct     = i * mm->kparams->n_threads + th->ith;
     const struct hmx_int_block b      = hmx_int_block_at(mm, st, ct, r);
     uint8_t *                  out    = hmx_int_out_buffer(th);
-    const HVX_Vector *         groups = (const HVX_Vector *) (hmx_int_table_set(mm, th->ith, i) + mm->n_groups * HMX_INT_BIAS_SIZE);
+    const struct hmx_int_tables t     = hmx_int_tables_at(mm, th->ith, i);
 
     hmx_int_dma_wait(&th->dma, th->out_dma[th->out_buf]);
 
     htp_trace_event_start(th->tr, HTP_TRACE_EVT_HVX_O_PROC, (uint16_t) ct);
     if (r == 0) {
-        hmx_int_token_scales(th->scales, &groups[mm->n_groups], th->e_min, th->e_max);
+        hmx_int_token_scales(th->scales, t.column, th->e_min, th->e_max);
     }
     if (mm->direct && b.has_acc) {
         hmx_int_direct_load(st, &b, out);
@@ -587,9 +601,11 @@ static __attribute__((noinline)) void hmx_int_reduce_block(struct hmx_int_thread
         .stage        = stage,
         .stage_stride = mm->kparams->m_block * HMX_INT_OUT_TILE_SIZE,
         .n_groups     = n_groups,
-        .r            = groups,
+        .r            = t.scales,
+        .skew         = t.skew,
         .scales       = th->scales,
         .exps         = mm->exps[st->idx & 1] + b.row,
+        .means        = mm->means[st->idx & 1] + b.row / 2,
         .e_min        = th->e_min,
         .acc          = !b.has_acc ? NULL : one_row ? hmx_int_acc_row(th) : out,
         .acc_stride   = one_row ? 0 : VLEN,

@@ -19,7 +19,7 @@ extern "C" {
 #define HTP_MM_INT_M_CHUNK_MAX     512   // tokens per step when K doesn't fit at once
 #define HTP_MM_INT_M_CHUNK_LIMIT   1024  // tokens per step at all
 #define HTP_MM_INT_M_BLOCK         4     // row tiles in a stage buffer
-#define HTP_MM_INT_GROUP_TILES     16    // k-tiles that share the scales of w8
+#define HTP_MM_INT_GROUP_TILES     20    // k-tiles that share the scales of w8
 #define HTP_MM_INT_GROUP_TILES_FEW 8     // with few tokens, where HMX is not the bottleneck
 #define HTP_MM_INT_GROUP_TILES_MAX 28    // 16-bit results of HMX hold up to 32
 #define HTP_MM_INT_GROUPS_MAX      32    // 32-bit sums of groups hold up to 32
@@ -103,7 +103,7 @@ struct htp_mm_int_vtcm_layout {
     size_t raw_bytes;    // one of two buffers of one thread
     size_t stage_bytes;  // one buffer
     size_t out_bytes;    // one of two buffers of one thread
-    size_t table_bytes;  // one of 2 * n_wgt sets of one thread: bias tables, group scales, column scale
+    size_t table_bytes;  // one of 2 * n_wgt sets of one thread: see struct hmx_int_tables
     size_t scale_bytes;  // token scales of one thread
 
     size_t total_bytes;
@@ -123,7 +123,7 @@ static inline void htp_mm_int_vtcm_layout_build(struct htp_mm_int_vtcm_layout * 
     L->raw_bytes   = (size_t) kparams->group * kparams->aligned_tile_size;
     L->stage_bytes = n_groups * kparams->m_block * 2048;
     L->out_bytes   = (size_t) kparams->m_block * 32 * 128;
-    L->table_bytes = hex_align_up(n_groups * (256 + 128) + 128, 256);
+    L->table_bytes = n_groups * (256 + 2 * 128) + 2 * 128;
     L->scale_bytes = (HTP_MM_INT_TOKEN_SCALES + 1) * 128;
 
     // The weight operand of HMX is given the range of the activations, twice its size: weights must not come last

@@ -21,13 +21,14 @@ static void make(float * x, int k, enum kind kind) {
 static void run(int n, int group, enum kind k0, enum kind k1) {
     float *  x[2] = { (float *) vtcm, (float *) (vtcm + 65536) };
     uint8_t  exps[2];
+    int32_t  means;
     uint16_t * tile = (uint16_t *) (vtcm + 262144);
     const int pair = rnd() % 16;
     make(x[0], n * 32, k0);
     make(x[1], n * 32, k1);
     memset(tile, 0x55, (size_t) n * 2048);
     count_start();
-    hmx_int_pack_pair((uint8_t *) tile + pair * 128, exps, (uint8_t *) x[0], (uint8_t *) x[1], n, group);
+    hmx_int_pack_pair((uint8_t *) tile + pair * 128, exps, &means, (uint8_t *) x[0], (uint8_t *) x[1], n, group, 1.0f / (32 * n));
     if (n == 80 && k0 == NORMAL && k1 == NORMAL) count_print("pack per 32 activations", 2 * n);
 
     for (int t = 0; t < 2; t++) {
@@ -71,12 +72,13 @@ int main(void) {
     // what isn't a number stays in its own token
     float *  x0 = (float *) vtcm, * x1 = (float *) (vtcm + 65536);
     uint8_t  exps[2];
+    int32_t  means;
     uint16_t * tile = (uint16_t *) (vtcm + 262144);
     for (int i = 0; i < 4; i++) {
         make(x0, 640, NORMAL);
         make(x1, 640, NORMAL);
         x0[123] = i == 0 ? NAN : i == 1 ? INFINITY : i == 2 ? -INFINITY : 3e38f;
-        hmx_int_pack_pair((uint8_t *) tile, exps, (uint8_t *) x0, (uint8_t *) x1, 20, 20);
+        hmx_int_pack_pair((uint8_t *) tile, exps, &means, (uint8_t *) x0, (uint8_t *) x1, 20, 20, 1.0f / 640);
         CHECK(exps[0] == HMX_INT_EXP_MAX, "exponent %d of a token with %g", exps[0], x0[123]);
         for (int k = 0; k < 640; k++) {
             const double want = ldexp(x1[k], 79 - exps[1]);

@@ -25,7 +25,9 @@ static double run(int n_rows, int n, int group, enum kind kind, bool with_acc) {
     uint8_t * out   = vtcm + 0x100000;
     uint8_t * xin   = vtcm + 0x140000;                      // two rows
     uint8_t * act   = vtcm + 0x180000;
+    HVX_Vector * lost = (HVX_Vector *) (vtcm + 0x45000);
     static uint8_t exps[ROWS];
+    static int32_t means[ROWS / 2];
 
     for (int t = 0; t < n; t++) {
         for (int c = 0; c < 32; c++) {
@@ -58,7 +60,7 @@ static double run(int n_rows, int n, int group, enum kind kind, bool with_acc) {
     for (int i = 0; i < n_rows; i += 2) {
         memcpy(xin, x[i], (size_t) n * 128);
         memcpy(xin + 0x8000, x[i + 1 < n_rows ? i + 1 : i], (size_t) n * 128);
-        hmx_int_pack_pair(act + (i / 32) * n * 2048 + (i % 32) / 2 * 128, exps + i, xin, xin + 0x8000, n, group);
+        hmx_int_pack_pair(act + (i / 32) * n * 2048 + (i % 32) / 2 * 128, exps + i, means + i / 2, xin, xin + 0x8000, n, group, 1.0f / (32 * n));
     }
     for (int g = 0; g < ng; g++) {
         const int nt = n - g * group < group ? n - g * group : group;
@@ -69,7 +71,7 @@ static double run(int n_rows, int n, int group, enum kind kind, bool with_acc) {
                     raw[t * 640 + p * 32 + c] = (uint8_t) (q[g * group + t][2 * p][c] | q[g * group + t][2 * p + 1][c] << 4);
             memcpy(raw + t * 640 + 512, d[g * group + t], 64);
         }
-        hmx_int_convert_q4_0(wgt + g * group * 1024, raw, nt, 640, (HVX_Vector *) (bias + g * 256), unit + g);
+        hmx_int_convert_q4_0(wgt + g * group * 1024, raw, nt, 640, &(struct hmx_int_group) { (HVX_Vector *) (bias + g * 256), unit + g, lost + g });
     }
     for (int t = 0; t < n; t++)
         for (int k = 0; k < 32; k++)
@@ -103,14 +105,15 @@ static double run(int n_rows, int n, int group, enum kind kind, bool with_acc) {
         }
     }
 
-    HVX_Vector column; hmx_int_group_scales(&column, r, unit, ng);
+    HVX_Vector column, skew;
+    hmx_int_group_scales(&column, &skew, r, unit, lost, ng);
     int lo = 255, hi = 0;
     for (int i = 0; i < n_rows; i++) {
         lo = exps[i] < lo ? exps[i] : lo;
         hi = exps[i] > hi ? exps[i] : hi;
     }
     hmx_int_token_scales(sc, &column, lo, hi);
-    struct hmx_int_reduce_args a = { stage, nrt * 2048, ng, r, sc, exps, lo, NULL, 0, out };
+    struct hmx_int_reduce_args a = { stage, nrt * 2048, ng, r, &skew, sc, exps, means, lo, NULL, 0, out };
     float * y = (float *) out;
     for (int i = 0; i < n_rows * 32; i++) y[i] = with_acc ? (float) (i % 7) : NAN;
     if (with_acc) a.acc = out, a.acc_stride = 128;

@@ -62,9 +62,10 @@ static double run(int n, enum kind kind) {
     int8_t *     w    = (int8_t *) vtcm + 65536;
     HVX_Vector * bias = (HVX_Vector *) (vtcm + 131072);
     HVX_Vector * unit = bias + 2;
+    HVX_Vector * residual = bias + 3;
     put(&g, raw);
     count_start();
-    hmx_int_convert_q4_0((uint8_t *) w, raw, n, STRIDE, bias, unit);
+    hmx_int_convert_q4_0((uint8_t *) w, raw, n, STRIDE, &(struct hmx_int_group) { bias, unit, residual });
     if (kind == NORMAL && n == 20) count_print("q4_0 convert per tile (20)", n);
 
     const int32_t * b = (const int32_t *) bias;
@@ -86,14 +87,14 @@ static double run(int n, enum kind kind) {
                 int ok = 0;
                 for (int o = 0; o < 2; o++) {
                     ok |= got == w8_of(g.q[t][k][c], g.d[t][c] >> 15, f0, o);
-                    if (fabs(fr - floor(fr) - 0.5) < 3e-3) {
+                    if (fabs(fr - floor(fr) - 0.5) < 0.13) {  // 255 / max has 11 bits
                         ok |= got == w8_of(g.q[t][k][c], g.d[t][c] >> 15, (int) floor(fr), o);
                         ok |= got == w8_of(g.q[t][k][c], g.d[t][c] >> 15, (int) floor(fr) + 1, o);
                     }
                 }
                 CHECK(ok, "w8 n %d kind %d t %d k %d c %d: %d, q %d d %g f %g", n, kind, t, k, c, got, g.q[t][k][c], d, fr);
                 const double w_true = (g.q[t][k][c] - 8) * d;
-                CHECK(fabs(got * step - w_true) <= step * 0.78, "w8 off by %g steps", (got * step - w_true) / step);
+                CHECK(fabs(got * step - w_true) <= step * 0.85, "w8 off by %g steps", (got * step - w_true) / step);
                 e2 += (got * step - w_true) * (got * step - w_true) / (step * step);
                 e1 += (got * step - w_true) / step;
                 s2 += 1;

@@ -10,7 +10,7 @@ struct type {
     const char * name;
     int          stride;
     void (*make)(uint8_t * raw, int n, int kind);
-    void (*convert)(uint8_t * restrict, const uint8_t * restrict, uint32_t, uint32_t, HVX_Vector * restrict, HVX_Vector * restrict);
+    void (*convert)(uint8_t * restrict, const uint8_t * restrict, uint32_t, uint32_t, const struct hmx_int_group *);
     double       slack;   // rounding error in steps of w8
     double       top;     // |w8| of the largest weight at least
 };
@@ -142,11 +142,12 @@ static void run(const struct type * ty, int n, int kind) {
     int8_t *     q    = (int8_t *) vtcm + 65536;
     HVX_Vector * bias = (HVX_Vector *) (vtcm + 131072);
     HVX_Vector * unit = bias + 2;
+    HVX_Vector * residual = bias + 3;
     memset(raw, 0xFF, 65536);
     ty->make(raw, n, kind);
     memset(q, 0x55, 32768);
     count_start();
-    ty->convert((uint8_t *) q, raw, n, ty->stride, bias, unit);
+    ty->convert((uint8_t *) q, raw, n, ty->stride, &(struct hmx_int_group) { bias, unit, residual });
     if (kind == 0 && (n == 16 || n == 20)) {
         char s[64];
         sprintf(s, "%s convert per tile, %d", ty->name, n);
@@ -154,7 +155,7 @@ static void run(const struct type * ty, int n, int kind) {
     }
     const int32_t * b = (const int32_t *) bias;
     const float *   u = (const float *) unit;
-    double e1 = 0, e2 = 0;
+    double e1 = 0, e2 = 0, e3 = 0, s3 = 0;
     for (int c = 0; c < 32; c++) {
         int64_t sum = 0;
         int     top = 0;
@@ -174,9 +175,18 @@ static void run(const struct type * ty, int n, int kind) {
             }
         CHECK(big == 0 || kind == 1 || kind == 3 || top >= ty->top, "%s n %d kind %d c %d uses only %d", ty->name, n, kind, c, top);
         CHECK(b[c] == 0x3000 && b[32 + c] == 8 - 128 * sum, "%s bias %x %d, sum %lld", ty->name, b[c], b[32 + c], (long long) sum);
+        // what rounding took from the column, but for that of f and the centre
+        const int16_t * lost = (const int16_t *) residual + 2 * c;
+        double          real = -sum;
+        for (int t = 0; t < n; t++)
+            for (int k = 0; k < 32; k++) real += w[t][k][c] / u[c];
+        CHECK(lost[0] == lost[1] && fabs(lost[0] / 16.0 - real) <= 3 + 3 * sqrt(n), "%s n %d kind %d c %d: residual %.2f for %.2f", ty->name, n, kind, c, lost[0] / 16.0, real);
+        e3 += (lost[0] / 16.0 - real) * (lost[0] / 16.0 - real);
+        s3 += real * real;
         CHECK(big > 0 || sum == 0, "%s zero column has sum %lld", ty->name, (long long) sum);
     }
-    if (n == 20) printf("%-7s kind %d: error %.4f steps rms, mean %+.4f\n", ty->name, kind, sqrt(e2 / (n * 1024)), e1 / (n * 1024));
+    CHECK(n < 20 || kind || e3 < 0.25 * s3, "%s residual is wrong by %.2f of itself", ty->name, sqrt(e3 / s3));
+    if (n == 20) printf("%-7s kind %d: error %.4f steps rms, mean %+.4f, residual %.3f\n", ty->name, kind, sqrt(e2 / (n * 1024)), e1 / (n * 1024), sqrt(e3 / s3));
     for (int i = n * 1024; i < 32768; i++) CHECK(q[i] == 0x55, "%s wrote behind the group", ty->name);
 }
 
