@@ -107,8 +107,8 @@ class Attention:
 
 
 @pytest.fixture(
-    scope="session", params=(73,)
-)  # known chips without FP16 in the HMX are v68 and v73
+    scope="session", params=(73, 79)
+)  # encoded qfloat, and IEEE numbers
 def attention(request: pytest.FixtureRequest, lab: Lab) -> Attention:
     """The kernels for an arch."""
     return Attention(lab.built("fa_lab", request.param, model=True, shared=True))

@@ -233,6 +233,7 @@ def test_q_and_scores(attention: Attention, kind: str, d: int, f32: int) -> None
     dt = np.float32 if f32 else np.float16
     pitch = align(d * np.dtype(dt).itemsize, 128)
     rows = A.take((32, pitch // np.dtype(dt).itemsize), dt, 128)
+    rows[:] = 0
     rows[:, :d] = q
     q = rows[:, :d].astype(F)
     act = A.take((nk, 2048), np.uint8)
@@ -317,6 +318,7 @@ def test_store_never_wraps(attention: Attention) -> None:
             ptr(tmp),
         )
         q = A.take((8, align(d * 4, 128) // 4), np.float32)
+        q[:] = 0
         q[:, :d] = v * 3.3
         act = A.take((nk, 2048), np.uint8)
         act[:] = 0
