@@ -317,7 +317,10 @@ def _fate(
         return row.status
     if fates.get(row.name) != "changed":
         return fates.get(row.name, "unchanged")
-    name = f"patches/{series.patch(row.name).file}"
+    patch = series.patch(row.name)
+    if any(before.get(file) != after.get(file) for file in patch.files):
+        return "changed"
+    name = f"patches/{patch.file}"
     try:
         old, new = (parse_patch(files[name][0], name) for files in (before, after))
     except (HexpatchError, KeyError):

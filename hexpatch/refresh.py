@@ -179,17 +179,13 @@ def to_files(
             _no_marks(store, item, change, before)
             rewrite.append(item)
             proof.go_to(item)
-        out.fate[item.name] = "unchanged" if kept else "changed"
         if item.known is None:
-            out.fate[item.name] = "new"
             title = item.commit.message.partition("\n")[0]
             if title.startswith(("fixup! ", "squash! ", "amend! ")):
                 out.notes.append(f"{item.name}: `git rebase -i --autosquash` would fold `{title}`")
     _rewrite(out, repo, rewrite, owned)
-    for item in rewrite:
-        name = f"patches/{_file(item)}"
-        if out.files[name] == before.get(name):
-            out.fate[item.name] = "unchanged"
+    for item in named:
+        out.fate[item.name] = _fate(item, set(owned[item.name]), before, out.files)
     _prove_rewritten(out, proof, base_tree, named, changes, rewrite)
     out.stack = Stack(
         base,
@@ -201,6 +197,16 @@ def to_files(
     )
     _edit_series(out, series, named, owned, new_base)
     return out
+
+
+def _fate(item: Named, files: set[str], before: FileState, after: FileState) -> str:
+    """What became of a patch: its text and its files of src/ are looked at alike."""
+    if item.known is None:
+        return "new"
+    same = set(item.known.files) == files and all(
+        before.get(name) == after.get(name) for name in (*files, f"patches/{_file(item)}")
+    )
+    return "unchanged" if same else "changed"
 
 
 def _no_marks(store: Store, item: Named, changes: Sequence[RawChange], before: FileState) -> None:

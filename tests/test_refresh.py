@@ -58,6 +58,18 @@ def test_amend_changes_one_file(stacked: World) -> None:
     assert "+case NEW\n" in patch(stacked, "tests-add-a-case")
 
 
+def test_an_edit_of_a_new_file_is_a_change_of_its_patch(stacked: World) -> None:
+    before = stacked.files()
+    edit(stacked.checkout / HTP / "kernel.c", "return 1", "return 2")
+    stacked.git("commit", "-qa", "--fixup", "HEAD~1")
+    base = stacked.status()["base"]["commit"]
+    stacked.git("rebase", "-q", "-i", "--autosquash", base, GIT_SEQUENCE_EDITOR="true")
+    said = stacked.ok("refresh").out
+    assert changed(stacked, before) == {"src/htp/kernel.c"}
+    assert "hexagon-add-a-kernel  changed" in said and "nothing changed" not in said
+    assert "hexagon-hook-a" not in said and "tests-add-a-case" not in said
+
+
 def test_reword(stacked: World) -> None:
     before = stacked.files()
     stacked.git("commit", "-q", "--amend", "-m", "tests : add a better case\n\nWith a body.")
