@@ -171,8 +171,8 @@ def to_files(
     owned = _ownership(series, base_tree, named, changes)
     proof = _Proof(store, base_tree, owned)
     rewrite: list[Named] = []
+    _put_owned(out, store, named, owned)
     for item, change in zip(named, changes, strict=True):
-        _put_owned(out, store, item, owned[item.name])
         data = before.get(f"patches/{_file(item)}") if item.known else None
         kept = data is not None and not anew and proof.holds(item, change, data[0])
         if not kept:
@@ -336,13 +336,17 @@ def _ownership(
     return owned
 
 
-def _put_owned(out: Refreshed, store: Store, item: Named, mine: dict[str, RawChange]) -> None:
-    for file in item.known.files if item.known else ():
-        if file not in mine:
+def _put_owned(
+    out: Refreshed, store: Store, named: Sequence[Named], owned: dict[str, dict[str, RawChange]]
+) -> None:
+    """The files of src/. All old ones go first: one may have moved to an earlier patch."""
+    for item in named:
+        for file in item.known.files if item.known else ():
             out.files.pop(file, None)
-    for file, change in mine.items():
-        data = store.read(change.new_id, "blob")
-        out.files[file] = (data, change.new_mode == EXECUTABLE)
+    for item in named:
+        for file, change in owned[item.name].items():
+            data = store.read(change.new_id, "blob")
+            out.files[file] = (data, change.new_mode == EXECUTABLE)
 
 
 def _rewrite(

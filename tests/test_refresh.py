@@ -70,6 +70,30 @@ def test_an_edit_of_a_new_file_is_a_change_of_its_patch(stacked: World) -> None:
     assert "hexagon-hook-a" not in said and "tests-add-a-case" not in said
 
 
+def test_a_new_file_moves_to_another_patch_whole(stacked: World) -> None:
+    """To an earlier one and back to the later one."""
+    before = stacked.files()
+    base = stacked.status()["base"]["commit"]
+    kernel = f"{HTP}/kernel.c"
+    again = "git commit -q --amend -C @"
+    take, leave = f"git checkout -q stack {kernel} && {again}", f"git rm -q {kernel} && {again}"
+    for owner, script in (
+        ("hexagon-hook-a", f"1a exec {take}"),
+        ("hexagon-add-a-kernel", f"1a exec {leave}\n2a exec {take}"),
+    ):
+        wanted = stacked.git("rev-parse", "HEAD^{tree}")
+        stacked.git("rebase", "-q", "-i", base, GIT_SEQUENCE_EDITOR=f"sed -i -e '{script}'")
+        assert stacked.git("rev-parse", "HEAD^{tree}") == wanted
+        said = stacked.ok("refresh").out
+        assert "hexagon-hook-a        changed" in said and "hexagon-add-a-kernel  changed" in said
+        listed = {p["name"]: p["files"] for p in stacked.ok("series", "--json").json["patches"]}
+        owners = [n for n, files in listed.items() if kernel in [f["path"] for f in files]]
+        assert owners == [owner]
+        assert stacked.files()["src/htp/kernel.c"] == before["src/htp/kernel.c"]
+        assert stacked.status()["sync"] == "in sync"
+    assert stacked.files() == before
+
+
 def test_reword(stacked: World) -> None:
     before = stacked.files()
     stacked.git("commit", "-q", "--amend", "-m", "tests : add a better case\n\nWith a body.")
