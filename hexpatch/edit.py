@@ -23,7 +23,7 @@ from hexpatch.session import Session
 from hexpatch.sources import Found
 from hexpatch.stack import Stack
 from hexpatch.tree import Entry, Tree
-from hexpatch.workspace import SERIES, FileState, Workspace
+from hexpatch.workspace import SERIES, FileState
 
 
 @dataclass
@@ -250,7 +250,7 @@ def new(session: Session, name: str, message: str, everything: bool, empty: bool
         tree = _tree_of_changes(session.checkout.repo, everything)
     if tree == session.stack.tree and not empty:
         raise HexpatchError("nothing to take: no changes in the checkout", _what_else(session))
-    who = identity(session.ws)
+    who = identity(session)
     commit = Commit(
         tree=tree,
         parents=(session.stack.tip,),
@@ -297,10 +297,16 @@ def _tree_of_changes(repo: Repo, everything: bool) -> str:
         scratch.unlink(missing_ok=True)
 
 
-def identity(ws: Workspace) -> tuple[str, str]:
-    """The user's name and mail, as git knows them."""
+def identity(session: Session) -> tuple[str, str]:
+    """The user's name and mail, as git knows them: environment, checkout, series, user."""
+    own = {n: os.environ[n] for n in ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL") if n in os.environ}
+    where: list[str | Path] = ["-C", session.ws.root]
+    for key in ("user.name", "user.email"):
+        status, value = session.repo.git_status("config", "--local", key, ok=(0, 1))
+        if status == 0:
+            where += ["-c", f"{key}={value.decode('utf-8', 'replace').rstrip()}"]
     done = proc.run(
-        ["git", "-C", ws.root, "var", "GIT_AUTHOR_IDENT"], env=environment(user_config=True)
+        ["git", *where, "var", "GIT_AUTHOR_IDENT"], env={**environment(user_config=True), **own}
     )
     if done.status:
         raise HexpatchError(

@@ -478,3 +478,19 @@ def test_a_failed_init_leaves_nothing(tmp_path: Path, upstream: Path) -> None:
     made.ok("undo")
     made.fails("init", "--repo", "../nope")
     assert (root / ".hexpatch").is_dir()
+
+
+def test_a_new_patch_is_by_the_person_git_would_name(
+    stacked: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `git commit` in the checkout: the environment, then its own settings, then the user's."""
+
+    def author_of(name: str) -> str:
+        stacked.ok("new", name, "-m", f"tests : {name}", "--allow-empty")
+        return stacked.git("log", "-1", "--format=%an <%ae>")
+
+    assert author_of("one") == "Test Person <test@example.org>"
+    stacked.git("config", "user.name", "Work Name")
+    assert author_of("two") == "Work Name <test@example.org>"
+    monkeypatch.setenv("GIT_AUTHOR_EMAIL", "env@example.org")
+    assert author_of("three") == "Work Name <env@example.org>"
