@@ -183,10 +183,11 @@ FA_INT_KERNEL uint32_t fa_int_pick_keys(const uint8_t * rows, size_t pitch, uint
     }
     hvx_vmem(amax) = fa_int_reduce_max_uh_x32(tmp);
 
-    // bits of a half are about its logarithm
+    // bits of a half are about its logarithm. Keys with an infinity or NaN (masked, if all is well) don't count.
     uint32_t sum = 0;
     uint32_t n   = 0;
     for (uint32_t k = 0; k < n_keys; k++) {
+        amax[k] = amax[k] < 0x7C00 ? amax[k] : 0;
         sum += amax[k];
         n   += amax[k] != 0;
     }
@@ -337,7 +338,8 @@ FA_INT_KERNEL void fa_int_k_convert(uint8_t * restrict tiles, HVX_Vector * restr
 
     // per key: factor = 127 << bits / max as a half, step = what undoes it
     const HVX_Vector tiny = hvx_vec_splat_f32(127.0f * (1 << FA_INT_W8_BITS) / 65504.0f);
-    const HVX_Vector amax = Q6_Vsf_vmax_VsfVsf(fa_int_hf_to_sf(fa_int_reduce_max_uh_x32(tmp)), tiny);
+    const HVX_Vector bits = Q6_Vuh_vmin_VuhVuh(fa_int_reduce_max_uh_x32(tmp), Q6_Vh_vsplat_R(0x7BFF)); // a mask outweighs what is finite
+    const HVX_Vector amax = Q6_Vsf_vmax_VsfVsf(fa_int_hf_to_sf(bits), tiny);
     const HVX_Vector over = hvx_vec_mul_f32_f32(hvx_vec_inverse_f32(amax), hvx_vec_splat_f32(127.0f * (1 << FA_INT_W8_BITS)));
     const HVX_Vector fact = Q6_Vhf_vmin_VhfVhf(fa_int_sf_to_hf_x2(over), Q6_Vh_vsplat_R(0x7BFF));
     const HVX_Vector back = Q6_Vsf_equals_Vqf32(Q6_V_lo_W(Q6_Wqf32_vmpy_VhfVhf(fact, Q6_Vh_vsplat_R(0x3C00))));
@@ -501,7 +503,8 @@ FA_INT_KERNEL void fa_int_v_convert(uint8_t * restrict tiles, size_t stride, boo
 
 // --- Q: 8 rows to their part of the activation tiles ---
 
-// rows: n_rows rows of f32 or fp16; what is missing to 8 is a copy of the last. tiles: n_k tiles, at the first of the 4 row pairs. norm: of the longest row. buf: 8 * n_k vectors.
+// rows: n_rows rows of f32 or fp16, zero up to a full vector; what is missing to 8 is a copy of the last. tiles: n_k tiles, at the
+// first of the 4 row pairs. norm: of the longest row. buf: 8 * n_k vectors.
 // Returns what turns a stored score into f32, but for the step of the key: a splat.
 FA_INT_KERNEL HVX_Vector fa_int_q_pack(uint8_t * restrict tiles, const uint8_t * restrict rows, size_t pitch, bool f32,
                                                           uint32_t n_rows, uint32_t n_k, uint32_t shift, float norm,

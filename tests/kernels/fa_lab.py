@@ -106,9 +106,7 @@ class Attention:
         return Counted(self.c)
 
 
-@pytest.fixture(
-    scope="session", params=(73, 79)
-)  # encoded qfloat, and IEEE numbers
+@pytest.fixture(scope="session", params=(73, 79))  # encoded qfloat, and IEEE numbers
 def attention(request: pytest.FixtureRequest, lab: Lab) -> Attention:
     """The kernels for an arch."""
     return Attention(lab.built("fa_lab", request.param, model=True, shared=True))

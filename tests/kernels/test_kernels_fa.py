@@ -599,6 +599,174 @@ def test_dequant(attention: Attention, n: int) -> None:
     assert (got[n * 32 :] == 0).all()
 
 
+SCORE_UNIT = 4096 * 1.4426950408889634
+
+
+def attend(
+    attention: Attention, q: Array, k: Array, v: Array, mask: Array | None
+) -> tuple[Array, Array]:
+    """Up to 8 rows of Q on one block of keys, step by step as the op does it: outputs, sums of P."""
+    A = attention.arena(9)
+    c = attention.c
+    rows, d = q.shape
+    n, dv = v.shape
+    nk, nv, nvec = -(-d // 32), -(-dv // 32), -(-d // 64)
+    cols = -(-n // 32)
+
+    def staged(x: Array, dtype: Any, height: int) -> Array:
+        a = A.take(
+            (height, align(x.shape[1] * np.dtype(dtype).itemsize, 128) // np.dtype(dtype).itemsize),
+            dtype,
+        )
+        a[:] = 0
+        a[: len(x), : x.shape[1]] = x
+        return a
+
+    ks, vs = staged(k, np.float16, n), staged(v, np.float16, align(n, 64))
+    qs = staged(q, np.float32, 8)
+    stats = A.take(5 * nvec * 128, np.uint8, 128)
+    tmp = A.take(48 * 128, np.uint8, 128)
+    buf = A.take(64 * nvec * 128, np.uint8, 128)
+    sample = min(64, n)
+    centered = c.lab_stats(
+        ptr(stats), ptr(ks), u32(ks.strides[0] * (n // sample)), u32(sample), u32(d), 1,
+        C.c_float(SCORE_UNIT / d**0.5), ptr(tmp),
+    )  # fmt: skip
+    w = A.take((cols, nk * 1024), np.int8)
+    bias, k_scale = A.take((cols, 64), np.int32, 256), A.take((cols, 32), np.float32, 128)
+    for i in range(cols):
+        c.lab_k(
+            ptr(w[i]), ptr(bias[i]), ptr(k_scale[i]), ptr(ks[32 * i :]), u32(ks.strides[0]),
+            u32(min(32, n - 32 * i)), u32(d), ptr(stats), centered, ptr(buf), ptr(tmp),
+        )  # fmt: skip
+    act, q_scale = A.take((nk, 2048), np.uint8), A.take(32, np.float32, 128)
+    c.lab_q(
+        ptr(act), ptr(q_scale), ptr(qs), u32(qs.strides[0]), 1, u32(rows), u32(d), ptr(stats),
+        ptr(buf), ptr(tmp),
+    )  # fmt: skip
+    s, b = A.take((cols, 2048), np.uint8), A.take((cols, 2048), np.uint8)
+    c.lab_qk(ptr(s), ptr(act), ptr(w), ptr(bias), u32(cols), u32(nk))
+    m = None
+    if mask is not None:
+        m = A.take((8, align(n * 2, 128) // 2), np.float16, 128)
+        m[:rows, :n] = mask
+    top, total = A.take(32, np.int32, 128), A.take(32, np.int32, 128)
+    c.lab_softmax(
+        ptr(s), ptr(b), u32(n), u32(rows), ptr(k_scale), ptr(q_scale), ptr(m),
+        u32(0 if m is None else m.strides[0]), (C.c_float * 8)(*[1.0] * 8), C.c_float(0), ptr(top),
+        ptr(total), ptr(tmp),
+    )  # fmt: skip
+    vw = A.take((2 * -(-dv // 64), cols * 1024), np.int8)
+    step, mean = (A.take((len(vw), 32), np.float32, 128) for _ in range(2))
+    for j in range(0, len(vw), 2):
+        c.lab_v(
+            ptr(vw[j]), u32(vw.strides[0]), 1, ptr(step[j]), ptr(mean[j]),
+            C.c_void_p(vs.ctypes.data + 64 * j), u32(vs.strides[0]), u32(n),
+        )  # fmt: skip
+    out, words = A.take((nv, 2, 2048), np.uint8), A.take(128, np.int32, 256)
+    c.lab_pv(ptr(out), ptr(s), ptr(vw), u32(vw.strides[0]), ptr(words), u32(nv), u32(cols))
+    one, add = A.take(32, np.float32, 128), A.take(32, np.float32, 128)
+    sums = total[:8].astype(F)
+    inv = np.divide(1, sums, out=np.zeros(8), where=sums > 0)
+    one[:], add[:] = np.tile(inv, 4), np.tile(inv * sums, 4)
+    o = A.take((8, nv * 32), np.float32, 128)
+    c.lab_out(
+        ptr(out), ptr(o), u32(o.strides[0]), u32(nv), u32(rows), ptr(step), ptr(mean), ptr(one),
+        ptr(one), ptr(add), 0,
+    )  # fmt: skip
+    return o[:rows, :dv].astype(F), sums[:rows]
+
+
+def exact_attention(q: Array, k: Array, v: Array, mask: Array | None) -> Array:
+    """The definition in float64. Masked keys don't take part, whatever they are."""
+    q, k, v = (
+        x.astype(F) for x in (q.astype(np.float32), k.astype(np.float16), v.astype(np.float16))
+    )
+    out = np.zeros((len(q), v.shape[1]))
+    for i, row in enumerate(q):
+        m = np.zeros(len(k)) if mask is None else mask[i].astype(np.float16).astype(F)
+        use = ~np.isneginf(m)
+        if use.any():
+            s = k[use] @ row / len(row) ** 0.5 + m[use]
+            p = np.exp(s - s.max())
+            out[i] = p @ v[use] / p.sum()
+    return out
+
+
+# NMSE: int8 keys put 1.1 % of the scores' deviation on each score, int8 values 1/440 of their range
+# on each value, and where many values meet that averages out
+WHOLE = {
+    "plain": 2e-4,
+    "causal": 2e-4,
+    "all masked rows": 2e-4,
+    "one key left": 2e-4,
+    "huge key": 2e-4,
+    "huge key masked": 2e-4,
+    "inf and nan in masked keys": 2e-4,
+    "sharp": 2e-3,  # scores with a deviation of 5
+    "same keys": 2e-4,
+    "denormal keys": 2e-4,
+    "denormal values": 6e-3,  # the step is that of the smallest normal half
+    "denormal queries": 2e-4,
+    "huge queries": 2e-4,
+    "zero queries": 2e-4,
+    "largest values": 2e-4,
+    "far mask": 2e-4,
+}
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+@pytest.mark.parametrize(
+    "d,dv,n,rows", [(128, 128, 512, 8), (256, 256, 1024, 8), (72, 40, 77, 5), (64, 64, 1, 1)]
+)
+def test_attention(attention: Attention, kind: str, d: int, dv: int, n: int, rows: int) -> None:
+    """From Q, K, V to the output, against float64."""
+    rng = np.random.default_rng(d + n)
+    q, k, v = (rng.standard_normal(x) for x in ((rows, d), (n, d), (n, dv)))
+    mask = None
+    odd = np.arange(n) % 5 == 3
+    if kind in ("causal", "all masked rows", "one key left"):
+        mask = np.where(np.arange(n) > (n - rows + np.arange(rows))[:, None], -np.inf, 0.0)
+    if kind == "all masked rows":
+        mask[:: min(3, rows)] = -np.inf
+    if kind == "one key left":
+        mask[:] = -np.inf
+        mask[:, n // 2] = -1.5
+    if "huge key" in kind:
+        k[n // 3] *= 3000
+    if kind in ("huge key masked", "inf and nan in masked keys"):
+        mask = np.where(odd | (np.arange(n) == n // 3), -np.inf, 0.25) * np.ones((rows, 1))
+    if kind == "inf and nan in masked keys":
+        k[odd, :3] = [np.inf, -np.inf, np.nan]
+        k[odd & (np.arange(n) % 2 == 0)] = np.nan
+    if kind == "sharp":
+        q *= 5
+    if kind == "same keys":
+        k[:] = k[0]
+    if kind == "denormal keys":
+        k *= 3e-7
+    if kind == "denormal values":
+        v *= 2e-6
+    if kind == "denormal queries":
+        q *= 1e-42
+    if kind == "huge queries":
+        q[:] = 1e3 * k[np.arange(rows) * 3 % n]  # each sees one key
+    if kind == "zero queries":
+        q[:] = 0
+    if kind == "largest values":
+        v = rng.choice([-65504.0, 65504.0], v.shape)
+    if kind == "far mask":
+        mask = np.where(odd, -65504.0, rng.uniform(-30, 0, (rows, n)))
+    got, sums = attend(attention, q, k, v, mask)
+    want = exact_attention(q, k, v, mask)
+    empty = np.zeros(rows, bool) if mask is None else np.isneginf(mask).all(1)
+    assert (sums[empty] == 0).all() and (sums[~empty] > 0).all()
+    error, size = ((got - want)[~empty] ** 2).sum(), (want[~empty] ** 2).sum()
+    print(f"{kind} d {d} n {n}: {error / max(size, 1e-30):.2g}")
+    assert np.isfinite(got).all()
+    assert error <= WHOLE[kind] * size
+
+
 def test_costs(attention: Attention) -> None:
     rng = np.random.default_rng(0)
     *_, c, _ = run_k(attention, "normal", 512, 256, rng)
