@@ -1,7 +1,8 @@
 """Conflict resolutions, remembered in `patches/resolutions/`: a colleague or CI replays them.
 
 One file per conflict, named by the three sides; it holds the change from upstream's side to the
-resolved file as a diff, so it can be reviewed like any patch.
+resolved file as a diff, so it can be reviewed like any patch. Where a patch is moved back, the same
+conflict stands the other way round, and the answer is what the patch was before: a second file.
 """
 
 from __future__ import annotations
@@ -80,7 +81,17 @@ def recall(store: Store, files: FileState, conflict: Conflict) -> tuple[Entry | 
 def remember(
     store: Store, files: FileState, name: str, conflict: Conflict, resolved: Entry | None
 ) -> None:
-    """Add the answer to a conflict to the files."""
+    """Add the answer to a conflict to the files, and to the one that the way back would meet."""
+    _add(store, files, name, conflict, resolved)
+    gone = conflict.ours is None if resolved is None else resolved.same(conflict.ours)
+    if not gone:  # else nothing of the patch is left to come back
+        back = conflict._replace(base=conflict.ours, ours=conflict.base, theirs=resolved)
+        _add(store, files, f"{name}, the way back", back, conflict.theirs)
+
+
+def _add(
+    store: Store, files: FileState, name: str, conflict: Conflict, resolved: Entry | None
+) -> None:
     trees = []
     for side in (conflict.ours, resolved):
         tree = Tree(store, EMPTY_TREE)

@@ -430,7 +430,7 @@ def test_resolutions_are_remembered(two: World, tmp_path: Path) -> None:
     two.ok("rebase", "--continue")
     after = two.world()
     kept = sorted((two.root / "patches/resolutions").iterdir())
-    assert len(kept) == 2
+    assert len(kept) == 4  # two, and what the way back would ask
     assert "+hook a\n" in "".join(p.read_text() for p in kept)
     saved = {p.name: p.read_bytes() for p in kept}
 
@@ -451,6 +451,24 @@ def test_resolutions_are_remembered(two: World, tmp_path: Path) -> None:
     assert [p["status"] for p in real] == ["resolved", "three-way", "resolved"]
     other.ok("apply")
     assert other.world() == after
+
+
+def test_there_and_back_is_resolved_once(two: World) -> None:
+    """Back at the base the stack is what it was, and the next way there asks nothing either."""
+    old, tree = two.status()["base"]["name"], two.status()["tree"]
+    two.conflicts("rebase", "--onto", "v3")
+    resolve(two)
+    two.conflicts("rebase", "--continue")
+    resolve(two, CASES, "CASE TWENTY\ncase new\n")
+    two.ok("rebase", "--continue")
+    there = two.status()["tree"]
+    kept = sorted((two.root / "patches/resolutions").iterdir())
+    back = two.ok("rebase", "--onto", old, "--json").json["patches"]
+    assert "resolved" in [p["status"] for p in back]
+    assert two.status()["tree"] == tree
+    two.ok("rebase", "--onto", "v3")
+    assert two.status()["tree"] == there
+    assert sorted((two.root / "patches/resolutions").iterdir()) == kept
 
 
 def test_dry_run_predicts(two: World) -> None:
