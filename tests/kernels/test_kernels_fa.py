@@ -605,7 +605,7 @@ SCORE_UNIT = 4096 * 1.4426950408889634
 def attend(
     attention: Attention, q: Array, k: Array, v: Array, mask: Array | None
 ) -> tuple[Array, Array]:
-    """Up to 8 rows of Q on one block of keys, step by step as the op does it: outputs, sums of P."""
+    """Up to 8 rows of Q on one block of keys, step by step as the op goes: outputs, sums of P."""
     A = attention.arena(9)
     c = attention.c
     rows, d = q.shape
