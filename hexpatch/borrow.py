@@ -33,9 +33,13 @@ class OwnClone:
         own = path / ".git"
         self._repo = Repo(own if own.exists() else path)
 
+    def close(self) -> None:
+        """End the process that reads it."""
+        self._repo.close()
+
     def has(self, commit: str) -> bool:
         """Is the object in it?"""
-        with self._repo as repo:
+        with self._repo as repo:  # asked anew each time: objects may have come
             return bool(repo.present([commit]))
 
     def tip(self, branches: Iterable[str]) -> str | None:

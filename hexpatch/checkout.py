@@ -78,6 +78,7 @@ class Checkout:
     def __init__(self, store: Repo, path: Path) -> None:
         self.store = store
         self.path = path
+        self._repo: Repo | None = None
 
     @property
     def exists(self) -> bool:
@@ -114,7 +115,16 @@ class Checkout:
         pointer = self._pointer()
         if pointer is None or not self.exists:
             raise HexpatchError(f"there is no checkout at {self.path}", "run `hexpatch apply`")
-        return Repo(pointer, self.path)
+        if self._repo is None or self._repo.git_dir != pointer:
+            self.close()
+            self._repo = Repo(pointer, self.path)
+        return self._repo
+
+    def close(self) -> None:
+        """End the process that reads here."""
+        if self._repo is not None:
+            self._repo.close()
+            self._repo = None
 
     def create(self, commit: str) -> None:
         """Add an empty work tree, its HEAD at a commit."""

@@ -117,8 +117,9 @@ class Session:
 
     def close(self) -> None:
         """End helper processes."""
-        if "repo" in self.__dict__:
-            self.repo.close()
+        for name in ("upstream", "repo", "checkout"):
+            if (held := self.__dict__.get(name)) is not None:
+                held.close()
 
     def forget(self) -> None:
         """Drop what was computed from files that have changed since."""

@@ -103,6 +103,11 @@ class Upstream:
         self._clone = None if path is None else OwnClone(Path(series.root, path.expanduser()))
         borrow(store, self._clone, say)
 
+    def close(self) -> None:
+        """End helper processes."""
+        if self._clone is not None:
+            self._clone.close()
+
     def _has(self, oid: str) -> bool:
         return bool(self.store.present([oid]))
 
