@@ -270,7 +270,12 @@ def stage_files(ws: Workspace, old: FileState, new: FileState) -> list[Move]:
             name = f"{len(moves)}"
             write_atomic(ws.stage / name, data, executable=executable)
         moves.append(Move(path, name, before, kept))
-    return moves
+    return _removals_first(moves)
+
+
+def _removals_first(moves: Sequence[Move]) -> list[Move]:
+    """A file may come where a folder was: that one's files have to go before."""
+    return sorted(moves, key=lambda move: bool(move.staged))
 
 
 def rescue_edits(ws: Workspace, moves: Sequence[Move]) -> list[Path]:
@@ -298,7 +303,8 @@ def replay_files(ws: Workspace, moves: Sequence[Move]) -> None:
     for move in moves:
         target = ws.root / move.path
         if not move.staged:
-            target.unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                target.unlink()
             _prune(target.parent, ws.root)
             continue
         staged = ws.stage / move.staged
@@ -309,8 +315,7 @@ def replay_files(ws: Workspace, moves: Sequence[Move]) -> None:
 
 def put_back_files(ws: Workspace, moves: Sequence[Move]) -> None:
     """The old files again; doing it twice is doing it once, like replay_files."""
-    back = [Move(move.path, move.kept, "") for move in moves]
-    replay_files(ws, [*(m for m in back if not m.staged), *(m for m in back if m.staged)])
+    replay_files(ws, _removals_first([Move(move.path, move.kept, "") for move in moves]))
 
 
 def clear_stage(ws: Workspace) -> None:

@@ -465,3 +465,28 @@ def test_a_damaged_pending(stacked: World, text: str) -> None:
         assert "`hexpatch rebase --abort`" in ran.err
     stacked.ok("rebase", "--abort")
     assert stacked.world() == before
+
+
+def test_a_new_file_becomes_a_folder_and_a_file_again(stacked: World) -> None:
+    """One path of src/ is a file before and a folder after: refresh and undo go both ways."""
+    kernel = stacked.checkout / "ggml/src/ggml-hexagon/htp/kernel.c"
+    before, text = stacked.files(), kernel.read_text()
+    kernel.unlink()
+    kernel.mkdir()
+    (kernel / "part.c").write_text(text)
+    commit(stacked, "hexagon : kernel in parts")
+    stacked.git("reset", "-q", "--soft", "HEAD~3")
+    stacked.git("commit", "-qm", "hexagon : all of it")
+    stacked.ok("refresh")
+    assert (stacked.root / "src/htp/kernel.c/part.c").read_text() == text
+    parts = stacked.files()
+    stacked.ok("undo")
+    assert stacked.files() == before
+    stacked.ok("undo", str(stacked.ok("log", "--json").json[0]["id"]))
+    assert stacked.files() == parts
+    shutil.rmtree(kernel)
+    kernel.write_text(text)
+    stacked.git("add", "-A")
+    stacked.git("commit", "-q", "--amend", "--no-edit")
+    stacked.ok("refresh")
+    assert (stacked.root / "src/htp/kernel.c").read_text() == text
