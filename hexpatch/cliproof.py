@@ -7,7 +7,9 @@ from pathlib import Path
 
 import click
 
+from hexpatch import edge
 from hexpatch.cliroot import cli, complete, json_option, opened, revision
+from hexpatch.errors import HexpatchError
 
 _target = click.option(
     "--target",
@@ -30,6 +32,7 @@ _env = click.option(
     "--env", multiple=True, metavar="NAME=VALUE", help="Simulator: GGML_HEXAGON_NAME for the runs."
 )
 _ops = click.option("-o", "ops", multiple=True, metavar="OP", help="Ops, as for test-backend-ops.")
+_seconds = click.FloatRange(0, min_open=True)
 _params = click.option("-p", "params", metavar="REGEX", help="Parameters, as for test-backend-ops.")
 
 
@@ -62,8 +65,8 @@ def build(ctx: click.Context, target: str, base_only: bool, checks: str | None) 
 @click.option("--base", "base_only", is_flag=True, help="Judge the base alone.")
 @_checks
 @_env
-@click.option("-j", "--jobs", type=int, help="Parallel cases, or simulated devices.")
-@click.option("--timeout", type=float, help="Seconds per run of an op [900].")
+@click.option("-j", "--jobs", type=click.IntRange(1), help="Parallel cases, or simulated devices.")
+@click.option("--timeout", type=_seconds, help="Seconds per run of an op [900].")
 @click.option("--fresh", is_flag=True, help="Run again although the result is known.")
 @json_option
 @click.pass_context
@@ -132,8 +135,8 @@ def validate(
 )
 @click.option("--base", "base_only", is_flag=True, help="Measure the base alone.")
 @_env
-@click.option("-j", "--jobs", type=int, help="Simulated devices side by side.")
-@click.option("--timeout", type=float, default=900.0, help="Seconds per case [900].")
+@click.option("-j", "--jobs", type=click.IntRange(1), help="Simulated devices side by side.")
+@click.option("--timeout", type=_seconds, default=900.0, help="Seconds per case [900].")
 @json_option
 @click.pass_context
 def bench(
@@ -183,7 +186,7 @@ def bench(
 @click.argument("functions", required=False, metavar="[REGEX]")
 @click.option("--base", "base_only", is_flag=True, help="Look at the base alone.")
 @click.option("--all", "every", is_flag=True, help="Every function, not only what differs.")
-@click.option("-j", "--jobs", type=int, help="Compilers side by side.")
+@click.option("-j", "--jobs", type=click.IntRange(1), help="Compilers side by side.")
 @json_option
 @click.pass_context
 def inspect(
@@ -265,7 +268,9 @@ def export(
 
 
 @cli.command()
-@click.option("--since", metavar="REV", help="A commit of this repository, or an operation.")
+@click.option(
+    "--since", metavar="REV", help="A commit of this repository, an export (v2), an operation."
+)
 @json_option
 @click.pass_context
 def changelog(ctx: click.Context, since: str | None, as_json: bool) -> None:
@@ -295,10 +300,15 @@ def upstream(ctx: click.Context) -> None:
 
     Any of these names goes with --base and --onto; `*` is installed here, `+` is in the cache.
     """
-    from hexpatch import render
+    from hexpatch import render, snapshots, workspace
 
-    with opened(ctx, write=False) as session:
-        known = session.upstream.known()
+    try:
+        workspace.find(edge.start_folder(ctx.find_root().params["directory"]))
+    except HexpatchError:  # to choose a base for `init`, no series is needed
+        known = snapshots.known(None, snapshots.Cache(render.say, offline=True))
+    else:
+        with opened(ctx, write=False) as session:
+            known = session.upstream.known()
     rows = []
     for one in known:
         mark = "*" if one.installed else "+" if one.cached else " "

@@ -172,7 +172,8 @@ def _rebase_text(outcome: Any, where: Path, dry_run: bool) -> None:
     if outcome.waiting or dry_run:
         render.fates((r.name, r.status, r.detail) for r in outcome.rows)
     else:
-        render.fates((r.name, outcome.fate.get(r.name, r.status), _said(r)) for r in outcome.rows)
+        fates = [outcome.fate.get(r.name, r.status) for r in outcome.rows]
+        render.fates((r.name, f, _said(r, f)) for r, f in zip(outcome.rows, fates, strict=True))
     if outcome.waiting:
         render.say("")
         render.say(f"{outcome.waiting} needs you: {', '.join(outcome.conflicts) or 'look at it'}")
@@ -186,9 +187,12 @@ def _rebase_text(outcome: Any, where: Path, dry_run: bool) -> None:
         render.say(f"on hold, not in the stack now: {', '.join(outcome.held)}")
 
 
-def _said(row: Any) -> Sequence[str]:
+def _said(row: Any, fate: str) -> Sequence[str]:
+    """What there is to say of a patch beside its fate."""
     if row.status in ("ok", "offset"):
         return ()
+    if row.status == fate:
+        return list(row.detail)
     return [f"{row.status}: {row.detail[0]}", *row.detail[1:]] if row.detail else [row.status]
 
 
@@ -212,7 +216,9 @@ def undo(ctx: click.Context, operation: str | None) -> None:
 
 
 @cli.command()
-@click.option("-n", "--max-count", "limit", type=int, default=20, help="How many [20].")
+@click.option(
+    "-n", "--max-count", "limit", type=click.IntRange(1), default=20, help="How many [20]."
+)
 @json_option
 @click.pass_context
 def log(ctx: click.Context, limit: int, as_json: bool) -> None:

@@ -19,6 +19,7 @@ from hexpatch.pick import Conflict, Laid, Source, lay
 from hexpatch.refresh import Named
 from hexpatch.repo import Repo, environment
 from hexpatch.series import Base, Series, parse
+from hexpatch.seriesrules import name_fault
 from hexpatch.session import Session
 from hexpatch.sources import Found
 from hexpatch.stack import Stack
@@ -82,6 +83,8 @@ def add_patches(
     Each is parsed when it is its turn, and let go then: `patches` is used up.
     """
     _ready(session)
+    for name in filter(None, names):
+        _a_name(name)
     named = _current(session)
     tree = Tree(session.store, session.stack.tree)
     parent = session.stack.tip
@@ -243,8 +246,11 @@ def new(session: Session, name: str, message: str, everything: bool, empty: bool
     session.on_stack()
     if session.checkout.exists:
         session.files_applied()
+    _a_name(name)
     if name in {p.name for p in session.series.patches}:
         raise UsageError(f"there is a patch named {name} already")
+    if not message.strip():
+        raise UsageError("the message is empty: a patch needs a title")
     tree = session.stack.tree
     if session.checkout.exists:
         tree = _tree_of_changes(session.checkout.repo, everything)
@@ -269,6 +275,13 @@ def new(session: Session, name: str, message: str, everything: bool, empty: bool
     final = session.with_lock(out.files, made)
     operation = session.step(final, made, before=before, index_only=True)
     return Edited(made, operation, out.fate, out.notes)
+
+
+def _a_name(name: str) -> None:
+    """Refuse what can't be a patch's name, before anything is computed."""
+    fault = name_fault(name)
+    if fault:
+        raise UsageError(f"the name {name!r} {fault}")
 
 
 def _what_else(session: Session) -> str:

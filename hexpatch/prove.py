@@ -12,7 +12,7 @@ from hexpatch import evidence, inspecting, knownfail, simbuild, simvalidate, wor
 from hexpatch import validate as validation
 from hexpatch.bench import Row, Wish
 from hexpatch.build import Built
-from hexpatch.errors import HexpatchError, UsageError
+from hexpatch.errors import UsageError
 from hexpatch.evidence import Report
 from hexpatch.inspecting import Compared
 from hexpatch.knownfail import Entry
@@ -30,7 +30,7 @@ def _target(session: Session, name: str) -> Target:
     listed = {t.name: t for t in session.series.targets}
     if name != "cpu" and not name.startswith(SIM):
         known = ", ".join(["cpu", *(f"{SIM}{d}" for d in devices.load())])
-        raise HexpatchError(f"target {name} can't be built yet", f"known: {known}")
+        raise UsageError(f"there is no target {name}", f"known: {known}")
     shared = listed["sim"].options if name != "cpu" and "sim" in listed else {}
     own = listed[name].options if name in listed else {}
     return Target(name, {**shared, **own})

@@ -131,6 +131,12 @@ def _sync(
             f"the checkout is on {session.upstream.describe(here)} (not the pinned base){also}",
             f"`hexpatch apply{force}` puts the stack on {session.series.base.name} again",
         )
+    if session.checkout.exists:
+        try:
+            session.idle()
+            session.on_stack()
+        except HexpatchError as error:
+            return error.message, error.hint or ""
     if session.commits_changed():
         also = "" if applied == tip else ", and the files have changed too"
         return f"commits have changed{also}", "`hexpatch refresh` writes them to patches/"

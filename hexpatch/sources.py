@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 from hexpatch import catalogue, snapshots
 from hexpatch.borrow import OwnClone, borrow, tag_at
 from hexpatch.catalogue import Entry, Spec
-from hexpatch.errors import HexpatchError
+from hexpatch.errors import HexpatchError, UsageError
 from hexpatch.remote import Remote
 from hexpatch.repo import Repo
 from hexpatch.snapshots import Cache, Client, Known, Say
@@ -239,6 +239,10 @@ class Upstream:
         asked in the series' order.
         """
         rev = rev.strip()
+        if not rev:
+            raise UsageError(
+                "the upstream commit is an empty text", "name a tag, branch, id or snapshot"
+            )
         tried: list[str] = []
         if rev.startswith(("npm:", "pypi:")) or catalogue.parse_spec(rev) is not None:
             return self._release(self._spec(rev))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hexpatch import oplog, resolutions, workspace
-from hexpatch.errors import HexpatchError
+from hexpatch.errors import HexpatchError, UsageError
 from hexpatch.oplog import Operation, Step
 from hexpatch.series import parse
 from hexpatch.session import Session
@@ -26,6 +26,8 @@ def undo(session: Session, name: str | None) -> Operation:
     undo, commits are kept by their id, and the undo of `new` leaves its changes uncommitted.
     """
     session.no_pending()
+    if name is not None and not name.strip():
+        raise UsageError("OPERATION is empty", "`hexpatch log` lists the operations")
     op = oplog.find(session.repo, name) if name else oplog.to_undo(session.repo)
     session.in_reach()
     refs = _refs(session, op)

@@ -44,6 +44,9 @@ def test_version_and_completion(tmp_path: Path) -> None:
         (["rebase", "--onto", "v1", "--abort"], 2),
         (["rebase", "--continue", "--dry-run"], 2),
         (["check", "--onto"], 2),
+        (["log", "-n", "0"], 2),
+        (["validate", "-j", "0"], 2),
+        (["validate", "--timeout", "-1"], 2),
     ],
 )
 def test_exit_status_without_a_series(tmp_path: Path, args: list[str], code: int) -> None:
@@ -51,6 +54,52 @@ def test_exit_status_without_a_series(tmp_path: Path, args: list[str], code: int
     assert ran.code == code
     assert "Traceback" not in ran.err
     assert ran.out == ""
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["undo", ""],
+        ["check", "--onto", " "],
+        ["rebase", "-n", "--onto", ""],
+        ["new", "Not_A_Name", "-m", "tests : x"],
+        ["new", "", "-m", "tests : x"],
+        ["new", "a-name", "-m", " "],
+        ["validate", "--target", "phone"],
+        ["build", "--target", "sim:phone"],
+    ],
+)
+def test_what_cannot_be_meant_is_wrong_usage(stacked: World, args: list[str]) -> None:
+    """An empty word is often a script's unset variable: nothing may happen then."""
+    edit(stacked.checkout / "README.md", "# tiny llama.cpp\n", "# tiny\n")
+    before = stacked.world()
+    ran = stacked.usage_error(*args)
+    assert ran.err.startswith("error: ") and "series.yaml:" not in ran.err
+    assert stacked.world() == before
+
+
+def test_the_snapshots_are_listed_where_no_series_is(tmp_path: Path) -> None:
+    """`init` has to be told one of them."""
+    assert "npm:node-llama-cpp@3.22.1" in hexpatch(tmp_path, "upstream").out
+    assert list(tmp_path.iterdir()) == [tmp_path / "home"]
+
+
+def test_status_tells_where_the_checkout_is(stacked: World) -> None:
+    """What refresh, rebase and apply would refuse is no state to be called in sync."""
+    stacked.git("switch", "-qc", "feature")
+    stacked.git("commit", "-q", "--allow-empty", "-m", "mine")
+    assert "is on branch feature, not on branch stack" in stacked.status()["sync"]
+    assert "git switch stack" in stacked.status()["hint"]
+    stacked.git("switch", "-q", "--detach")
+    assert "not on branch stack" in stacked.status()["sync"]
+    stacked.git("switch", "-q", "stack")
+    assert stacked.status()["sync"] == "in sync"
+    edit(stacked.checkout / "README.md", "# tiny llama.cpp\n", "# tiny\n")
+    stacked.git("commit", "-qam", "readme : tiny")
+    stacked.git("rebase", "-qi", "hexpatch/base", GIT_SEQUENCE_EDITOR="sed -i 1ibreak")
+    assert "a `git rebase` is not finished" in stacked.status()["sync"]
+    stacked.git("rebase", "--continue")
+    assert stacked.status()["sync"] == "commits have changed"
 
 
 def test_answers_go_to_stdout_and_the_story_to_stderr(stacked: World) -> None:
