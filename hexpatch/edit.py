@@ -381,6 +381,25 @@ def drop(session: Session, names: Sequence[str]) -> Edited:
     return edited
 
 
+def _none_of_upstream(
+    session: Session, base: str, tip: str, commits: Sequence[tuple[str, Commit]]
+) -> None:
+    """Refuse to make patches of upstream's commits: a raw `git rebase` or reset brings them."""
+    tips = session.upstream.tips() if commits else []
+    ours = session.repo.not_in(base, tip, tips) if tips else set()
+    theirs = [found for found in commits if found[0] not in ours] if tips else []
+    if theirs:
+        last, commit = theirs[-1][0][:9], theirs[-1][1]
+        count = f"{len(theirs)} commits" if len(theirs) > 1 else "a commit"
+        title = commit.message.partition("\n")[0]
+        raise HexpatchError(
+            f"the checkout stands on {count} of upstream above the base, the last is "
+            f"{last} ({title})",
+            f"`hexpatch rebase --onto {last}` moves the base; before, take your commits back with "
+            f"`git rebase --onto hexpatch/base {last}` there",
+        )
+
+
 def take_commits(session: Session, *, anew: bool = False) -> Edited:
     """refresh: the commits of the checkout become the files; `anew` writes all, lines exact."""
     session.no_pending()
@@ -406,6 +425,8 @@ def take_commits(session: Session, *, anew: bool = False) -> Edited:
             "series.yaml has other patches than the checkout was made from",
             "`hexpatch apply --force` takes the files, `hexpatch undo` goes back",
         )
+    known = {oid for oid, _ in old_commits}
+    _none_of_upstream(session, base, tip, [c for c in commits if c[0] not in known])
     named = refresh.recommit(
         session.store, base, refresh.name_commits(commits, old, session.series, session.repo)
     )

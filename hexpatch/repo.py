@@ -333,6 +333,11 @@ class Repo:
         with proc.reading(self._argv(args), self._env, ids) as out:
             yield from difftree.texts(out, commits)
 
+    def not_in(self, base: str, tip: str, others: Sequence[str]) -> set[str]:
+        """The commits of base..tip that cannot be reached from the others, so far as is known."""
+        stdin = "".join(f"^{oid}\n" for oid in (base, *others)).encode()
+        return set(self.git("rev-list", tip, "--stdin", stdin=stdin).decode().split())
+
     def last_change(self, base: str, tip: str, path: bytes) -> tuple[str, str] | None:
         """(id, subject) of the newest upstream commit in base..tip that touches a path."""
         out = self.git(

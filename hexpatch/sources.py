@@ -291,6 +291,13 @@ class Upstream:
             return "upstream can't be reached"
         return "no clone or remote has it"
 
+    def tips(self) -> list[str]:
+        """The newest commits of upstream that are known here, without asking anybody."""
+        held = [*self.store.refs("refs/snapshots/").values()]
+        held += self.store.refs("refs/upstream/").values()
+        own = self._clone.tip([self.branch]) if self._clone is not None else None
+        return sorted({*held, *([own] if own else [])})
+
     def _in_the_clone(self, rev: str) -> Found | None:
         commit = self._clone.resolve(rev) if self._clone is not None else None
         if self._clone is None or commit is None:

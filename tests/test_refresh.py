@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
 from conftest import World, commit, edit, git
 
 HOST = "ggml/src/ggml-hexagon/ggml-hexagon.cpp"
@@ -508,3 +509,28 @@ def test_in_a_versioned_folder_git_status_stays_clean(stacked: World) -> None:
         ["git", "status", "--porcelain"], cwd=stacked.root, capture_output=True, check=True
     )
     assert done.stdout == b""
+
+
+@pytest.mark.parametrize("how", ["rebase", "reset"])
+def test_upstream_s_own_commits_are_no_patches(stacked: World, how: str) -> None:
+    stacked.ok("apply")
+    before = stacked.world()
+    theirs = git(stacked.upstream, "rev-parse", "v2")
+    tip = stacked.git("rev-parse", "HEAD")
+    if how == "rebase":
+        stacked.git("rebase", "-q", theirs)
+    else:
+        stacked.git("reset", "-q", "--hard", theirs)
+    ran = stacked.run("refresh")
+    assert ran.code == 1
+    assert theirs[:9] in ran.err
+    assert f"hexpatch rebase --onto {theirs[:9]}" in ran.err
+    if how == "rebase":  # the way that the message names
+        stacked.git("rebase", "-q", "--onto", "hexpatch/base", theirs[:9])
+        stacked.ok("refresh")
+        stacked.ok("rebase", "--onto", theirs[:9])
+        assert stacked.status()["base"]["tree"] == git(stacked.upstream, "rev-parse", "v2^{tree}")
+    else:
+        stacked.git("reset", "-q", "--hard", tip)
+        stacked.ok("refresh")
+        assert stacked.world() == before

@@ -125,7 +125,9 @@ def q6_k(b: Array) -> tuple[Array, Array]:
     d = half(big / -32)
     q = np.clip(np.rint(over(h, d.astype(float))), -32, 31).astype(int)
     w = (d.astype(float) * q).reshape(b.shape)
-    u = (q + 32).reshape(-1, 8, 4, 32).transpose(0, 1, 3, 2).reshape(len(b), 8, 128)  # k / 4, column, k % 4
+    u = (
+        (q + 32).reshape(-1, 8, 4, 32).transpose(0, 1, 3, 2).reshape(len(b), 8, 128)
+    )  # k / 4, column, k % 4
     low = (u[:, 0::2] & 15) | (u[:, 1::2] & 15) << 4
     high = sum((u[:, i::4] >> 4) << 2 * i for i in range(4))
     return np.hstack([raw(low.astype(np.uint8)), raw(np.asarray(high, np.uint8)), raw(d)]), w
@@ -246,7 +248,9 @@ class Matmul:
             sizes,
         )
         assert status == 0, f"status {status}"
-        self.sizes = dict(zip(("k_chunk", "m_chunk", "group", "n_wgt", "n_stage"), sizes, strict=True))
+        self.sizes = dict(
+            zip(("k_chunk", "m_chunk", "group", "n_wgt", "n_stage"), sizes, strict=True)
+        )
         assert np.isnan(y[m:]).all() and np.isnan(y[:, n:]).all(), "written beside the output"
         return y[:m, :n].astype(np.float64)
 
