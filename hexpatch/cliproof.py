@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -255,9 +256,14 @@ def export(
     if as_json:
         render.as_json({"groups": [exporting.as_json(m) for m in made]})
         return
+    told = Counter(warning for group in made for warning in group.warnings)
+    for warning, count in told.items():
+        if count > 1:
+            render.say(f"warning: {count} groups: {warning}")
     for group in made:
         for warning in group.warnings:
-            render.say(f"warning: {group.name}: {warning}")
+            if told[warning] == 1:
+                render.say(f"warning: {group.name}: {warning}")
         state = f"v{group.version}" if group.changed else f"v{group.version}, unchanged"
         render.out(f"{group.name}  ({state})")
         render.out(f"  branch  {group.branch}  {group.tip}")
