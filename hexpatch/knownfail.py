@@ -26,7 +26,7 @@ _NEEDED = ("target", "op", "reason")
 
 @dataclass(frozen=True)
 class Entry:
-    """Cases of an op that fail on a target, for bases between two snapshots (both included).
+    """Cases of an op that fail on targets, for bases between two snapshots (both included).
 
     `count` says how many, where the whole op is run. `env` are settings under which it holds.
     """
@@ -123,7 +123,7 @@ def applying(
     return [
         e
         for e in entries
-        if fnmatchcase(target, e.target)
+        if any(fnmatchcase(target, glob.strip()) for glob in e.target.split(","))
         and (not e.since or order.index(e.since) <= at)
         and (not e.until or at <= order.index(e.until))
         and settings == set(e.env)

@@ -39,15 +39,41 @@ def real(folder: Path) -> World:
     return World(root, root) if root.exists() else copy_series(root)
 
 
-def test_the_quick_set_of_the_base_on_the_phone(real: World) -> None:
-    """Every op is judged; a second run answers at once."""
-    ran = real.run("validate", "--target", "sim:sm7750", "--quick", "--base", "--json")
+def test_the_quick_set_of_the_base_holds_no_surprise(real: World) -> None:
+    """Every op is judged, every failure is a listed one with its reason, no entry is stale."""
+    quick = ("validate", "--target", "sim:sm8650", "--quick", "--base", "--json")
+    ran = real.run(*quick)
     data = json.loads(ran.out)
-    assert data["totals"]["passed"] > 1500
-    assert len({c["op"] for c in data["cases"]}) > 100
     assert series.load(real.root).base.tree == data["base_tree"]
-    again = real.run("validate", "--target", "sim:sm7750", "--quick", "--base", "--json")
-    assert json.loads(again.out)["cached"]
+    assert data["problems"] == []  # a stale entry would be one, and a case without a result
+    bad = [c for c in data["cases"] if c["base"] not in ("OK", "UNSUPPORTED")]
+    assert [c for c in bad if c["verdict"] != "known"] == []
+    assert ran.code == 0
+    assert len(bad) == 88
+    assert data["totals"]["passed"] == 4876
+    judged = {c["op"] for c in data["cases"] if c["base"] != "UNSUPPORTED"}
+    assert len({c["op"] for c in data["cases"]}) == 140
+    assert len(judged) == 85
+    assert json.loads(real.run(*quick).out)["cached"]
+
+
+def test_an_entry_that_no_longer_fails_is_told(real: World) -> None:
+    """An entry of the series' own that no case bears out makes the run red."""
+    settings = real.root / "series.yaml"
+    text = settings.read_text()
+    (real.root / "known.yaml").write_text(
+        'version: 1\nfailures:\n  - {target: "sim:*", op: NEG, reason: invented}\n'
+    )
+    settings.write_text(
+        text.replace("targets:\n", "targets:\n  sim:sm8650: {known: known.yaml}\n", 1)
+    )
+    try:
+        ran = real.run("validate", "--target", "sim:sm8650", "--base", "--json", "-o", "NEG")
+    finally:
+        settings.write_text(text)
+    (problem,) = json.loads(ran.out)["problems"]
+    assert problem.startswith("known.yaml:3: NEG no longer fails at the base")
+    assert ran.code == 1
 
 
 def test_the_phones_verdicts(real: World) -> None:

@@ -305,6 +305,7 @@ def test_a_known_failure_may_depend_on_the_inputs(lab: Lab) -> None:
         ("sim:*", ["sm7750", "sm8550", "sm8650", "sm8750"]),
         ("sim:sm8[56]50", ["sm8550", "sm8650"]),
         ("sim:sm8650", ["sm8650"]),
+        ("sim:sm7750, sim:sm87*", ["sm7750", "sm8750"]),
     ],
 )
 def test_an_entry_names_its_targets(glob: str, names: list[str]) -> None:
