@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,20 @@ from hexpatch import series
 from hexpatch.errors import HexpatchError
 from hexpatch.sim.root import find_clang
 
+# quick set, sim:sm8650, stock upstream at the base; the reasons are in known-failures.yaml
+STOCK_FAILS = {
+    "ADD": 2,
+    "ADD_ADD": 2,
+    "DIV": 28,
+    "FLASH_ATTN_EXT": 1,
+    "GATED_DELTA_NET": 7,
+    "GEGLU_ERF": 12,
+    "GEGLU_QUICK": 12,
+    "GELU_MUL": 13,
+    "MUL_MAT_VEC_FUSION": 8,
+    "SUB": 1,
+    "SWIGLU_CLAMP": 2,
+}
 pytestmark = [pytest.mark.upstream, pytest.mark.slow, pytest.mark.sim]
 
 
@@ -49,7 +64,7 @@ def test_the_quick_set_of_the_base_holds_no_surprise(real: World) -> None:
     bad = [c for c in data["cases"] if c["base"] not in ("OK", "UNSUPPORTED")]
     assert [c for c in bad if c["verdict"] != "known"] == []
     assert ran.code == 0
-    assert len(bad) == 88
+    assert Counter(c["op"] for c in bad) == STOCK_FAILS
     assert data["totals"]["passed"] == 4876
     judged = {c["op"] for c in data["cases"] if c["base"] != "UNSUPPORTED"}
     assert len({c["op"] for c in data["cases"]}) == 140
