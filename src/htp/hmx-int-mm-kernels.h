@@ -266,7 +266,7 @@ static void hmx_int_convert_iq4_nl(uint8_t * restrict dst, const uint8_t * restr
         const HVX_Vector     neg   = vdst[1];
         const HVX_VectorPair start = hmx_int_start(&c, f, neg);
 
-        #pragma unroll
+        #pragma nounroll
         for (uint32_t i = 0; i < 2; i++) {
             const HVX_VectorPair v   = hmx_int_columns_first_x2(vsrc[2 * i], vsrc[2 * i + 1]);
             const HVX_Vector     lo0 = Q6_Vb_vlut32_VbVbI(Q6_V_vand_VV(Q6_V_lo_W(v), c.mask_h4), c.lut, 0);

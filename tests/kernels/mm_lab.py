@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes as C
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from kernel_lab import Lab, lab
 
-__all__ = ["TYPES", "Matmul", "Weights", "activations", "lab", "matmul", "nmse", "weights"]
+__all__ = ["TYPES", "Matmul", "Weights", "activations", "lab", "matmul", "nmse", "weights", "wrong"]
 
 Array = np.ndarray[Any, Any]
 VTCM = 4 << 20
@@ -269,7 +270,31 @@ class Matmul:
         return None if a is None else C.c_void_p(a.ctypes.data)
 
 
+def wrong(op: Matmul) -> list[str]:
+    """What a broken driver would do wrong: several steps of K and of the tokens, several column tiles of
+    a thread, something added."""
+    rng = np.random.default_rng(6)
+    found = []
+    for kind, (m, k, n, vtcm) in {
+        "normal": (300, 3104, 300, 1 << 20),
+        "positive": (96, 1024, 200, VTCM),
+    }.items():
+        w = weights("q4_1", rng.standard_normal((k, n)) * np.exp2(rng.integers(-3, 3, n)))
+        x = activations(kind, rng, m, k) * np.exp2(rng.integers(-9, 9, (m, 1))).astype(np.float32)
+        add = rng.standard_normal((m, n)) * np.abs(x).max(1, keepdims=True)
+        exact = x @ w.values
+        size = np.sqrt((exact**2).mean(1, keepdims=True))
+        error = nmse(op(w, x, add, vtcm=vtcm) / size, (exact + add) / size)
+        if not error < {"normal": 1e-4, "positive": 5e-5}[kind]:
+            found.append(f"{kind}: NMSE {error:.2e}")
+    return found
+
+
 @pytest.fixture(scope="session")
 def matmul(lab: Lab) -> Matmul:
     """The op as a v73 has it."""
     return Matmul(lab.built("mm_lab", model=True, shared=True))
+
+
+if __name__ == "__main__":  # of a library that may hang or crash
+    sys.exit("\n".join(wrong(Matmul(Path(sys.argv[1])))) or 0)
