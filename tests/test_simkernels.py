@@ -1,4 +1,4 @@
-"""The series' matrix products on devices with and without FP16 in the matrix unit, both trees whole."""
+"""Matrix products of both trees on devices with and without FP16 in the matrix unit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.upstream, pytest.mark.slow, pytest.mark.sim]
 
 
 def test_a_matrix_unit_with_fp16_sees_no_change(real: World) -> None:
-    """The same instructions, tiles and transfers op for op, and the same error to the last digit."""
+    """The same instructions, tiles and transfers op for op, and the same error."""
     bench = ("bench", "--target", "sim:sm8550", "--json")
     shapes = [
         "MUL_MAT(type_a=q4_0,m=256,n=64,k=512)",
@@ -21,9 +21,8 @@ def test_a_matrix_unit_with_fp16_sees_no_change(real: World) -> None:
         "MUL_MAT(type_a=q4_1,m=64,n=32,k=256,add=[64,1,1,1])",
     ]
     own = real.ok(*bench, *(word for shape in shapes for word in ("--shape", shape)))
-    experts = real.ok(
-        *bench, "-o", "MUL_MAT_ID", "-p", r"type_a=q4_0,.*n_mats=4,n_used=2,b=0,m=512,n=(32|129),k=256"
-    )
+    some = r"type_a=q4_0,.*n_mats=4,n_used=2,b=0,m=512,n=(32|129),k=256"
+    experts = real.ok(*bench, "-o", "MUL_MAT_ID", "-p", some)
     cases = own.json["cases"] + experts.json["cases"]
     assert len(cases) >= len(shapes) + 2
     for case in cases:
@@ -38,8 +37,8 @@ def test_a_matrix_unit_with_fp16_sees_no_change(real: World) -> None:
     "add", ["[70,33,1,1]", "[70,1,1,1]", "[70,11,1,1]", "[1,33,1,1]", "[1,1,1,1]"]
 )
 def test_a_residual_that_repeats(real: World, add: str) -> None:
-    """Without FP16 a product and the sum after it are one op where the residual has a row for each token
-    or one for all; one that repeats otherwise stays an op of its own, and is right."""
+    """Without FP16 a product and the sum after it are one op where the residual has a row for each
+    token or one for all; a sum that repeats otherwise stays an op of its own, and is right."""
     shape = f"MUL_MAT(type_a=q4_0,m=70,n=33,k=256,add={add})"
     ran = real.ok("bench", "--target", "sim:sm7750", "--json", "--shape", shape)
     (case,) = ran.json["cases"]

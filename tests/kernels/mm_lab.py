@@ -1,4 +1,4 @@
-"""The integer matmul as an op through ctypes, and weights of all types as the host hands them over."""
+"""The integer matmul as an op through ctypes, and weights of all types in their tiles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,12 @@ __all__ = ["TYPES", "Matmul", "Weights", "activations", "lab", "matmul", "nmse",
 Array = np.ndarray[Any, Any]
 VTCM = 4 << 20
 DDR = 64 << 20
+SIZES = ("k_chunk", "m_chunk", "group", "n_wgt", "n_stage")
 CODES = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113])
+COUNTERS = (
+    *("hvx_alu", "hvx_mpy", "hvx_perm", "hvx_fp", "hvx_ld", "hvx_st", "hvx_ldu", "hvx_stu"),
+    *("hvx_gather", "hvx_scatter", "hmx_tiles_i", "hmx_tiles_f", "hmx_stores"),
+)
 FP4 = np.array([0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12])
 
 
@@ -126,9 +131,8 @@ def q6_k(b: Array) -> tuple[Array, Array]:
     d = half(big / -32)
     q = np.clip(np.rint(over(h, d.astype(float))), -32, 31).astype(int)
     w = (d.astype(float) * q).reshape(b.shape)
-    u = (
-        (q + 32).reshape(-1, 8, 4, 32).transpose(0, 1, 3, 2).reshape(len(b), 8, 128)
-    )  # k / 4, column, k % 4
+    # k / 4, column, k % 4
+    u = (q + 32).reshape(-1, 8, 4, 32).transpose(0, 1, 3, 2).reshape(len(b), 8, 128)
     low = (u[:, 0::2] & 15) | (u[:, 1::2] & 15) << 4
     high = sum((u[:, i::4] >> 4) << 2 * i for i in range(4))
     return np.hstack([raw(low.astype(np.uint8)), raw(np.asarray(high, np.uint8)), raw(d)]), w
@@ -175,7 +179,7 @@ def weights(kind: str, w: Array) -> Weights:
 
 
 def activations(kind: str, rng: np.random.Generator, m: int, k: int) -> Array:
-    """m tokens: `normal`, `positive` (uniform in 0..1), `outliers` (1 of 300 is 100 times larger)."""
+    """m tokens: `normal`, `positive` (uniform in 0..1), `outliers` (1 of 300 times 100)."""
     if kind == "positive":
         return rng.random((m, k), np.float32)
     x = rng.standard_normal((m, k), np.float32)
@@ -249,11 +253,15 @@ class Matmul:
             sizes,
         )
         assert status == 0, f"status {status}"
-        self.sizes = dict(
-            zip(("k_chunk", "m_chunk", "group", "n_wgt", "n_stage"), sizes, strict=True)
-        )
+        self.sizes = dict(zip(SIZES, sizes, strict=True))
         assert np.isnan(y[m:]).all() and np.isnan(y[:, n:]).all(), "written beside the output"
         return y[:m, :n].astype(np.float64)
+
+    def counts(self) -> dict[str, int]:
+        """What the threads counted so far: the first counters of hexsim.h."""
+        n = (C.c_uint64 * 64)()
+        self.c.lab_counts(n)
+        return dict(zip(COUNTERS, n, strict=False))
 
     def hvx(self, w: Weights, x: Array) -> Array:
         """x times w on upstream's HVX route."""
@@ -271,8 +279,8 @@ class Matmul:
 
 
 def wrong(op: Matmul) -> list[str]:
-    """What a broken driver would do wrong: several steps of K and of the tokens, several column tiles of
-    a thread, something added."""
+    """What a broken driver would do wrong: several steps of K and of the tokens, several column
+    tiles of a thread, something added."""
     rng = np.random.default_rng(6)
     found = []
     for kind, (m, k, n, vtcm) in {
