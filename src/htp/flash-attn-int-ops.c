@@ -89,7 +89,7 @@ struct fa_int_job {
 
     const float * slopes;         // per head, NULL without ALiBi
     // what the masks leave to do, per row tile: [sequence][KV head if their masks differ][q chunk][row tile]. NULL: flag, all blocks
-    uint8_t *     flags;          // [..][block] enum fa_int_mask
+    uint8_t *     flags;          // [..][block] FA_INT_FLAG
     uint16_t *    range;          // [..][2] first and last block that is not empty
     uint8_t       flag;
 
@@ -131,6 +131,19 @@ static inline uint32_t fa_int_flag(const struct fa_int_job * job, const struct f
     return job->flags ? job->flags[fa_int_tile_index(job, b, tile) * job->n_blocks + b->i] : job->flag;
 }
 
+static inline bool fa_int_needed(const struct fa_int_job * job, const struct fa_int_block * b, uint32_t tile) {
+    return FA_INT_FLAG_MASK(fa_int_flag(job, b, tile)) != FA_INT_MASK_EMPTY;
+}
+
+static inline bool fa_int_masked(const struct fa_int_job * job, const struct fa_int_block * b, uint32_t tile) {
+    return FA_INT_FLAG_MASK(fa_int_flag(job, b, tile)) == FA_INT_MASK_MIXED;
+}
+
+// Keys of a unit: up to the last one that some row sees
+static inline uint32_t fa_int_unit_keys(const struct fa_int_job * job, const struct fa_int_block * b, uint32_t tile) {
+    return hex_smin(b->n_keys, FA_INT_FLAG_KEYS(fa_int_flag(job, b, tile)));
+}
+
 static inline bool fa_int_is_first(const struct fa_int_job * job, const struct fa_int_block * b, uint32_t tile) {
     return b->i == (job->flags ? job->range[2 * fa_int_tile_index(job, b, tile)] : 0);
 }
@@ -161,7 +174,7 @@ static void fa_int_find_block(const struct fa_int_job * job, struct fa_int_block
         for (; b->i < job->n_blocks; b->i++) {
             b->n_units = 0;
             for (uint32_t t = 0; t < b->n_tiles; t++) {
-                b->n_units += fa_int_flag(job, b, t) != FA_INT_MASK_EMPTY;
+                b->n_units += fa_int_needed(job, b, t);
             }
             if (b->n_units) {
                 b->n_keys = hex_smin(job->Bc, job->shape.n_kv - b->i * job->Bc);
@@ -216,7 +229,7 @@ struct fa_int_unit {
 static void fa_int_find_unit(const struct fa_int_job * job, struct fa_int_unit * u) {
     while (u->b.valid) {
         for (; u->tile < u->b.n_tiles; u->tile++) {
-            if (fa_int_flag(job, &u->b, u->tile) != FA_INT_MASK_EMPTY) {
+            if (fa_int_needed(job, &u->b, u->tile)) {
                 return;
             }
         }
@@ -262,7 +275,7 @@ static void fa_int_hmx_worker(void * data) {
 
     while (pv.b.valid) {
         if (pv.unit < qk.unit && fa_int_get(&job->soft[pv_slot]) == n_soft[pv_slot]) {
-            const uint32_t n_k  = (pv.b.n_keys + 31) / 32;
+            const uint32_t n_k  = (fa_int_unit_keys(job, &pv.b, pv.tile) + 31) / 32;
             uint8_t *      slot = slots + pv_slot * L->slot_bytes;
             fa_int_hmx_pv(slot + L->off_slot_b, slot, job->vtcm + L->off_v_tiles[pv.b.index % 2], (job->Bc / 32) * HMX_INT_WGT_TILE_SIZE,
                           job->vtcm + L->off_consts, job->n_v, n_k);
@@ -272,7 +285,7 @@ static void fa_int_hmx_worker(void * data) {
         } else if (qk.b.valid && fa_int_get(&job->out[qk_slot]) == n_out[qk_slot] && fa_int_get(&job->converted) > qk.b.index &&
                    fa_int_get(&job->packed) >= qk.b.q_groups) {
             fa_int_hmx_qk(slots + qk_slot * L->slot_bytes, q_tiles + qk.tile * L->q_tile_bytes, job->vtcm + L->off_k_tiles[qk.b.index % 2],
-                          job->vtcm + L->off_k_bias[qk.b.index % 2], (qk.b.n_keys + 31) / 32, job->n_k);
+                          job->vtcm + L->off_k_bias[qk.b.index % 2], (fa_int_unit_keys(job, &qk.b, qk.tile) + 31) / 32, job->n_k);
             const uint32_t n_groups = fa_int_tile_groups(&qk.b, qk.tile);
             n_soft[qk_slot] += n_groups;
             n_out[qk_slot]  += n_groups;
@@ -804,7 +817,7 @@ static void fa_int_push_mask(struct fa_int_worker * w, uint8_t * dst, const stru
 static void fa_int_find_mask(struct fa_int_worker * w) {
     const struct fa_int_job * job = w->job;
     while (w->mask.b.valid) {
-        if (fa_int_flag(job, &w->mask.b, w->mask.tile) == FA_INT_MASK_MIXED) {
+        if (fa_int_masked(job, &w->mask.b, w->mask.tile)) {
             for (const uint32_t n = fa_int_tile_groups(&w->mask.b, w->mask.tile); w->mask_group < n; w->mask_group++) {
                 if (fa_int_owner(w, w->mask.tile, w->mask_group)) {
                     return;
@@ -836,15 +849,16 @@ FA_INT_KERNEL void fa_int_softmax_group(struct fa_int_worker * w, const struct f
     const uint32_t G        = job->shape.G;
     const uint32_t row      = tile * FA_INT_TILE_ROWS + group * FA_INT_GROUP_ROWS;
     const uint32_t n_rows   = hex_smin(FA_INT_GROUP_ROWS, b->n_rows - row);
-    const bool     has_mask = fa_int_flag(job, b, tile) == FA_INT_MASK_MIXED;
+    const bool     has_mask = fa_int_masked(job, b, tile);
+    const uint32_t n_keys   = fa_int_unit_keys(job, b, tile);
     uint8_t *      p        = job->vtcm + L->off_slots + slot * L->slot_bytes;
     const size_t   off      = group * (FA_INT_GROUP_ROWS / 2) * 128;
 
     struct fa_int_scores s;
     s.a       = p + off;
     s.b       = p + L->off_slot_b + off;
-    s.n_cols  = (b->n_keys + 31) / 32;
-    s.n_keys  = b->n_keys;
+    s.n_cols  = (n_keys + 31) / 32;
+    s.n_keys  = n_keys;
     s.n_pairs = (n_rows + 1) / 2;
     s.k_scale = (const HVX_Vector *) (job->vtcm + L->off_k_scale[b->index % 3]);
     s.q_scale = fa_int_state(job, tile, group)[2];
@@ -976,8 +990,9 @@ FA_INT_KERNEL void fa_int_scan_tile(struct fa_int_worker * w, const struct fa_in
 
         const uint32_t i = out.b.i;
         if (fa_int_next_piece(job, &out, q0, q1, n_heads)) {
-            flags[i] = fa_int_mask_kind(&scan);
-            if (flags[i] != FA_INT_MASK_EMPTY) {
+            const uint32_t kind = fa_int_mask_kind(&scan);
+            flags[i] = FA_INT_FLAG(kind, scan.n_vec);
+            if (kind != FA_INT_MASK_EMPTY) {
                 first = hex_smin(first, i);
                 last  = i;
             }
@@ -987,7 +1002,7 @@ FA_INT_KERNEL void fa_int_scan_tile(struct fa_int_worker * w, const struct fa_in
     if (first == job->n_blocks) {
         // rows without any key: their zeros come from a block like any other
         first    = 0;
-        flags[0] = FA_INT_MASK_MIXED;
+        flags[0] = FA_INT_FLAG(FA_INT_MASK_MIXED, 1);
     }
     range[0] = first;
     range[1] = last;
@@ -1092,7 +1107,7 @@ static void fa_int_worker_func(unsigned int n, unsigned int i, void * data) {
 
         uint32_t unit = cur.unit;
         for (uint32_t t = 0; t < cur.n_tiles; t++) {
-            if (fa_int_flag(job, &cur, t) == FA_INT_MASK_EMPTY) {
+            if (!fa_int_needed(job, &cur, t)) {
                 continue;
             }
             fa_int_push_kv_ahead(&w);
@@ -1200,7 +1215,7 @@ int hmx_int_flash_attn_ext(struct htp_ops_context * octx) {
         spad += bytes;
         room -= bytes;
     }
-    job.flag = job.mask ? FA_INT_MASK_MIXED : FA_INT_MASK_NONE;
+    job.flag = FA_INT_FLAG(job.mask ? FA_INT_MASK_MIXED : FA_INT_MASK_NONE, FA_INT_FLAG_ALL_KEYS);
     if (job.mask) {
         const size_t n_tiles = (size_t) job.mask->ne[3] * (job.mask_heads ? shape->n_kv_heads : 1) * job.n_qc * job.n_row_tiles;
         if (n_tiles * (2 * sizeof(uint16_t) + job.n_blocks) <= room) {

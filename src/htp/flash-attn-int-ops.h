@@ -32,6 +32,12 @@ enum fa_int_mask {
     FA_INT_MASK_MIXED = 2,
 };
 
+// With it, how many keys to look at: up to the last one that counts, in steps of 64
+#define FA_INT_FLAG(mask, n_vec)  ((mask) | (n_vec) << 2)
+#define FA_INT_FLAG_MASK(flag)    ((flag) & 3)
+#define FA_INT_FLAG_KEYS(flag)    (((flag) >> 2) * 64)
+#define FA_INT_FLAG_ALL_KEYS      (FA_INT_MAX_BC / 64)
+
 struct fa_int_shape {
     uint32_t DK;
     uint32_t DV;

@@ -338,7 +338,7 @@ FA_INT_KERNEL void fa_int_k_convert(uint8_t * restrict tiles, HVX_Vector * restr
 
     // per key: factor = 127 << bits / max as a half, step = what undoes it
     const HVX_Vector tiny = hvx_vec_splat_f32(127.0f * (1 << FA_INT_W8_BITS) / 65504.0f);
-    const HVX_Vector bits = Q6_Vuh_vmin_VuhVuh(fa_int_reduce_max_uh_x32(tmp), Q6_Vh_vsplat_R(0x7BFF)); // a mask outweighs what is finite
+    const HVX_Vector bits = Q6_Vuh_vmin_VuhVuh(fa_int_reduce_max_uh_x32(tmp), Q6_Vh_vsplat_R(0x7BFF)); // finite
     const HVX_Vector amax = Q6_Vsf_vmax_VsfVsf(fa_int_hf_to_sf(bits), tiny);
     const HVX_Vector over = hvx_vec_mul_f32_f32(hvx_vec_inverse_f32(amax), hvx_vec_splat_f32(127.0f * (1 << FA_INT_W8_BITS)));
     const HVX_Vector fact = Q6_Vhf_vmin_VhfVhf(fa_int_sf_to_hf_x2(over), Q6_Vh_vsplat_R(0x7BFF));
@@ -678,9 +678,11 @@ FA_INT_INLINE void fa_int_softmax_impl(const struct fa_int_scores * sc, HVX_Vect
     HVX_Vector *     scale  = sc->tmp;                          // [column tile] halves, twice
     HVX_Vector *     rows   = sc->tmp + FA_INT_MAX_BC / 32;     // [8]
 
+    // v73 takes -inf of a mask for -65536: no score may outweigh that
+    const HVX_Vector most = Q6_Vh_vsplat_R(0x70E2); // 10000
     for (uint32_t c = 0; c < n_cols; c++) {
         const HVX_Vector q = Q6_Vqf32_vmpy_VsfVsf(sc->k_scale[c], sc->q_scale);
-        scale[c] = Q6_Vhf_equals_Wqf32(Q6_W_vcombine_VV(q, q));
+        scale[c] = Q6_Vuh_vmin_VuhVuh(Q6_Vhf_equals_Wqf32(Q6_W_vcombine_VV(q, q)), most);
     }
 
     const HVX_Vector     floor  = Q6_V_vsplat_R(FA_INT_SCORE_FLOOR);
@@ -831,13 +833,33 @@ FA_INT_KERNEL __attribute__((no_builtin("memset"))) void fa_int_out_zero(uint8_t
 // --- what a mask leaves to do ---
 
 struct fa_int_mask_scan {
-    HVX_Vector top; // largest value
-    HVX_Vector any; // bits of all values
+    HVX_Vector top;   // largest value
+    HVX_Vector any;   // bits of all values
+    uint32_t   n_vec; // 64 keys each, up to the last that counts
 };
 
 FA_INT_KERNEL void fa_int_mask_start(struct fa_int_mask_scan * s) {
-    s->top = Q6_Vh_vsplat_R(0xFC00);
-    s->any = Q6_V_vzero();
+    s->top   = Q6_Vh_vsplat_R(0xFC00);
+    s->any   = Q6_V_vzero();
+    s->n_vec = 0;
+}
+
+// or of all words
+static inline uint32_t fa_int_or_words(HVX_Vector v) {
+    for (uint32_t i = 4; i < 128; i *= 2) {
+        v = Q6_V_vor_VV(v, Q6_V_vror_VR(v, i));
+    }
+    return hvx_vec_get_i32(v);
+}
+
+// some key counts in vector c of some row; lanes of q are keys
+static inline bool fa_int_mask_some(const uint8_t * rows, size_t pitch, uint32_t n_rows, uint32_t c, HVX_VectorPred q) {
+    const HVX_Vector inf = Q6_Vh_vsplat_R(0xFC00);
+    HVX_Vector       top = inf;
+    for (uint32_t r = 0; r < n_rows; r++, rows += pitch) {
+        top = Q6_Vhf_vmax_VhfVhf(top, hvx_vmem(rows + c * 128));
+    }
+    return fa_int_or_words(Q6_V_vand_QV(q, Q6_V_vxor_VV(top, inf))) != 0;
 }
 
 FA_INT_KERNEL void fa_int_mask_scan(struct fa_int_mask_scan * s, const uint8_t * rows, size_t pitch, uint32_t n_rows, uint32_t n_keys) {
@@ -845,8 +867,8 @@ FA_INT_KERNEL void fa_int_mask_scan(struct fa_int_mask_scan * s, const uint8_t *
     const HVX_VectorPred tail = Q6_Q_vsetq_R(2 * (n_keys % 64));
     HVX_Vector           top  = s->top;
     HVX_Vector           any  = s->any;
-    for (uint32_t r = 0; r < n_rows; r++, rows += pitch) {
-        const HVX_Vector * v = (const HVX_Vector *) rows;
+    for (uint32_t r = 0; r < n_rows; r++) {
+        const HVX_Vector * v = (const HVX_Vector *) (rows + r * pitch);
         for (uint32_t c = 0; c < n_keys / 64; c++) {
             top = Q6_Vhf_vmax_VhfVhf(top, v[c]);
             any = Q6_V_vor_VV(any, v[c]);
@@ -858,6 +880,17 @@ FA_INT_KERNEL void fa_int_mask_scan(struct fa_int_mask_scan * s, const uint8_t *
     }
     s->top = top;
     s->any = any;
+
+    // usually the keys behind the last query's token are empty
+    uint32_t n = hmx_ceil_div(n_keys, 64);
+    if (n > s->n_vec && n_keys % 64) {
+        n -= !fa_int_mask_some(rows, pitch, n_rows, n - 1, tail);
+    }
+    const HVX_VectorPred all = Q6_Q_vsetq2_R(128);
+    while (n > s->n_vec && n <= n_keys / 64 && !fa_int_mask_some(rows, pitch, n_rows, n - 1, all)) {
+        n--;
+    }
+    s->n_vec = hex_smax(s->n_vec, n);
 }
 
 FA_INT_KERNEL enum fa_int_mask fa_int_mask_kind(const struct fa_int_mask_scan * s) {
@@ -865,10 +898,8 @@ FA_INT_KERNEL enum fa_int_mask fa_int_mask_kind(const struct fa_int_mask_scan * 
     const HVX_VectorPred some = Q6_Q_vcmp_gt_VhfVhf(s->top, Q6_Vh_vsplat_R(0xFC00));
     const HVX_VectorPred set  = Q6_Q_vcmp_gt_VuhVuh(Q6_V_vand_VV(s->any, Q6_Vh_vsplat_R(0x7FFF)), Q6_V_vzero());
     HVX_Vector bits = Q6_V_vor_VV(Q6_V_vand_QV(some, Q6_Vh_vsplat_R(1)), Q6_V_vand_QV(set, Q6_Vh_vsplat_R(2)));
-    for (uint32_t i = 2; i < 128; i *= 2) {
-        bits = Q6_V_vor_VV(bits, Q6_V_vror_VR(bits, i));
-    }
-    const uint32_t found = hvx_vec_get_i32(bits);
+    bits = Q6_V_vor_VV(bits, Q6_V_vror_VR(bits, 2));
+    const uint32_t found = fa_int_or_words(bits);
     return !(found & 1) ? FA_INT_MASK_EMPTY : (found & 2) ? FA_INT_MASK_MIXED : FA_INT_MASK_NONE;
 }
 

@@ -509,6 +509,30 @@ def test_softmax(attention: Attention, n: int, mode: str, n_rows: int) -> None:
         print(mode, "ops per 64 scores", ops / (8 * n / 64))
 
 
+@pytest.mark.parametrize("n", [1, 31, 63, 64, 65, 127, 128, 200, 512, 1000, 1024])
+@pytest.mark.parametrize("rows,pieces", [(8, 1), (3, 2), (1, 4)])
+def test_mask_scan(attention: Attention, n: int, rows: int, pieces: int) -> None:
+    """Empty, no mask or mixed; and up to which 64 keys some row sees one."""
+    rng = np.random.default_rng(n)
+    A = attention.arena(n)
+    mask = A.take((rows * pieces, align(n * 2, 128) // 2), np.float16)
+    for trial in range(40):
+        mask[:, n:] = rng.choice([0.0, -np.inf, 3.0], mask[:, n:].shape)  # behind the keys
+        mask[:, :n] = -np.inf
+        if trial > 0:
+            seen = rng.integers(0, n, max(1, trial // 8))
+            mask[rng.integers(0, len(mask), len(seen)), seen] = rng.choice([0.0, -2.0], len(seen))
+        if trial % 5 == 1:
+            mask[:, :n] = np.where(np.arange(n) > rng.integers(0, n, (len(mask), 1)), -np.inf, 0)
+        if trial % 5 == 2:
+            mask[:, :n] = 0.0 if trial % 2 else -0.0
+        got = attention.c.lab_mask(ptr(mask), u32(mask.strides[0]), u32(rows), u32(pieces), u32(n))
+        some = ~np.isneginf(mask[:, :n]).all(0)
+        last = int(np.flatnonzero(some)[-1]) + 1 if some.any() else 0
+        kind = 0 if not some.any() else 1 if (mask[:, :n] == 0).all() else 2
+        assert (got & 3, got >> 2) == (kind, -(-last // 64))
+
+
 def test_exp2_f32(attention: Attention) -> None:
     A = attention.arena()
     x = A.take(32, np.int32, 128)
