@@ -421,6 +421,22 @@ static inline HVX_Vector * fa_int_state(const struct fa_int_job * job, uint32_t 
     return (HVX_Vector *) (job->vtcm + job->L.off_state) + 3 * (tile * FA_INT_GROUPS + group);
 }
 
+// Apart from the kernel before, which needs all vector registers. sums: of the rows
+FA_INT_KERNEL void fa_int_finish_rows(struct fa_int_worker * w, const struct fa_int_block * b, uint8_t * o, uint32_t row, uint32_t n_rows,
+                                      const float * sums) {
+    const struct fa_int_job * job = w->job;
+    for (uint32_t r = 0; r < n_rows; r++) {
+        // rows without any key: zeros, not nearly
+        if (sums[r] < 1e-30f) {
+            fa_int_out_zero(o + r * job->L.o_row_bytes, job->n_v);
+        }
+    }
+    if (!job->dst_f32) {
+        fa_int_rows_to_f16(o, job->L.o_row_bytes, job->n_v, n_rows);
+    }
+    fa_int_push_out(w, b, o, row, n_rows);
+}
+
 FA_INT_KERNEL void fa_int_output_group(struct fa_int_worker * w, const struct fa_int_pending * u, uint32_t group, bool last) {
     struct fa_int_job *               job = w->job;
     const struct fa_int_vtcm_layout * L   = &job->L;
@@ -513,16 +529,7 @@ FA_INT_KERNEL void fa_int_output_group(struct fa_int_worker * w, const struct fa
     fa_int_count(&job->out[u->slot]);
 
     if (last) {
-        // rows without any key: zeros, not nearly
-        for (uint32_t r = 0; r < n_rows; r++) {
-            if (sums[r] < 1e-30f) {
-                fa_int_out_zero(o + r * L->o_row_bytes, job->n_v);
-            }
-        }
-        if (!job->dst_f32) {
-            fa_int_rows_to_f16(o, L->o_row_bytes, job->n_v, n_rows);
-        }
-        fa_int_push_out(w, b, o, row, n_rows);
+        fa_int_finish_rows(w, b, o, row, n_rows, sums);
     }
 }
 
@@ -990,9 +997,8 @@ FA_INT_KERNEL void fa_int_scan_tile(struct fa_int_worker * w, const struct fa_in
 
         const uint32_t i = out.b.i;
         if (fa_int_next_piece(job, &out, q0, q1, n_heads)) {
-            const uint32_t kind = fa_int_mask_kind(&scan);
-            flags[i] = FA_INT_FLAG(kind, scan.n_vec);
-            if (kind != FA_INT_MASK_EMPTY) {
+            flags[i] = fa_int_mask_flag(&scan);
+            if (FA_INT_FLAG_MASK(flags[i]) != FA_INT_MASK_EMPTY) {
                 first = hex_smin(first, i);
                 last  = i;
             }

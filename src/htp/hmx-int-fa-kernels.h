@@ -186,6 +186,7 @@ FA_INT_KERNEL uint32_t fa_int_pick_keys(const uint8_t * rows, size_t pitch, uint
     // bits of a half are about its logarithm. Keys with an infinity or NaN (masked, if all is well) don't count.
     uint32_t sum = 0;
     uint32_t n   = 0;
+    #pragma clang loop vectorize(disable)
     for (uint32_t k = 0; k < n_keys; k++) {
         amax[k] = amax[k] < 0x7C00 ? amax[k] : 0;
         sum += amax[k];
@@ -194,6 +195,7 @@ FA_INT_KERNEL uint32_t fa_int_pick_keys(const uint8_t * rows, size_t pitch, uint
     const uint32_t limit = n ? sum / n + 2048 : 0;
 
     uint32_t n_list = 0;
+    #pragma clang loop vectorize(disable)
     for (uint32_t k = 0; k < n_keys; k++) {
         if (amax[k] != 0 && amax[k] <= limit) {
             list[n_list++] = first + k;
@@ -833,74 +835,56 @@ FA_INT_KERNEL __attribute__((no_builtin("memset"))) void fa_int_out_zero(uint8_t
 // --- what a mask leaves to do ---
 
 struct fa_int_mask_scan {
-    HVX_Vector top;   // largest value
-    HVX_Vector any;   // bits of all values
-    uint32_t   n_vec; // 64 keys each, up to the last that counts
+    HVX_Vector some; // halves: bit i is set if a key of the i-th 64 counts
+    HVX_Vector any;  // bits of all values
 };
 
 FA_INT_KERNEL void fa_int_mask_start(struct fa_int_mask_scan * s) {
-    s->top   = Q6_Vh_vsplat_R(0xFC00);
-    s->any   = Q6_V_vzero();
-    s->n_vec = 0;
-}
-
-// or of all words
-static inline uint32_t fa_int_or_words(HVX_Vector v) {
-    for (uint32_t i = 4; i < 128; i *= 2) {
-        v = Q6_V_vor_VV(v, Q6_V_vror_VR(v, i));
-    }
-    return hvx_vec_get_i32(v);
-}
-
-// some key counts in vector c of some row; lanes of q are keys
-static inline bool fa_int_mask_some(const uint8_t * rows, size_t pitch, uint32_t n_rows, uint32_t c, HVX_VectorPred q) {
-    const HVX_Vector inf = Q6_Vh_vsplat_R(0xFC00);
-    HVX_Vector       top = inf;
-    for (uint32_t r = 0; r < n_rows; r++, rows += pitch) {
-        top = Q6_Vhf_vmax_VhfVhf(top, hvx_vmem(rows + c * 128));
-    }
-    return fa_int_or_words(Q6_V_vand_QV(q, Q6_V_vxor_VV(top, inf))) != 0;
+    s->some = Q6_V_vzero();
+    s->any  = Q6_V_vzero();
 }
 
 FA_INT_KERNEL void fa_int_mask_scan(struct fa_int_mask_scan * s, const uint8_t * rows, size_t pitch, uint32_t n_rows, uint32_t n_keys) {
-    const HVX_Vector     inf  = Q6_Vh_vsplat_R(0xFC00);
-    const HVX_VectorPred tail = Q6_Q_vsetq_R(2 * (n_keys % 64));
-    HVX_Vector           top  = s->top;
-    HVX_Vector           any  = s->any;
-    for (uint32_t r = 0; r < n_rows; r++) {
-        const HVX_Vector * v = (const HVX_Vector *) (rows + r * pitch);
-        for (uint32_t c = 0; c < n_keys / 64; c++) {
-            top = Q6_Vhf_vmax_VhfVhf(top, v[c]);
-            any = Q6_V_vor_VV(any, v[c]);
+    const HVX_Vector     inf   = Q6_Vh_vsplat_R(0xFC00);
+    const uint32_t       n_vec = hmx_ceil_div(n_keys, 64);
+    const HVX_VectorPred tail  = Q6_Q_vsetq2_R(2 * (n_keys - 64 * (n_vec - 1)));
+    HVX_Vector           some  = s->some;
+    HVX_Vector           any   = s->any;
+    for (uint32_t c = 0; c < n_vec; c++) {
+        HVX_Vector top  = inf;
+        HVX_Vector bits = Q6_V_vzero();
+        for (uint32_t r = 0; r < n_rows; r++) {
+            const HVX_Vector v = hvx_vmem(rows + r * pitch + c * 128);
+            top  = Q6_Vhf_vmax_VhfVhf(top, v);
+            bits = Q6_V_vor_VV(bits, v);
         }
-        // no lanes if the last vector is full
-        const HVX_Vector last = v[(n_keys - 1) / 64];
-        top = Q6_Vhf_vmax_VhfVhf(top, Q6_V_vmux_QVV(tail, last, inf));
-        any = Q6_V_vor_VV(any, Q6_V_vand_QV(tail, last));
+        if (c + 1 == n_vec) {
+            top  = Q6_V_vmux_QVV(tail, top, inf);
+            bits = Q6_V_vand_QV(tail, bits);
+        }
+        some = Q6_V_vor_VV(some, Q6_V_vand_QV(Q6_Q_vcmp_gt_VhfVhf(top, inf), Q6_Vh_vsplat_R(1 << c)));
+        any  = Q6_V_vor_VV(any, bits);
     }
-    s->top = top;
-    s->any = any;
-
-    // usually the keys behind the last query's token are empty
-    uint32_t n = hmx_ceil_div(n_keys, 64);
-    if (n > s->n_vec && n_keys % 64) {
-        n -= !fa_int_mask_some(rows, pitch, n_rows, n - 1, tail);
-    }
-    const HVX_VectorPred all = Q6_Q_vsetq2_R(128);
-    while (n > s->n_vec && n <= n_keys / 64 && !fa_int_mask_some(rows, pitch, n_rows, n - 1, all)) {
-        n--;
-    }
-    s->n_vec = hex_smax(s->n_vec, n);
+    s->some = some;
+    s->any  = any;
 }
 
-FA_INT_KERNEL enum fa_int_mask fa_int_mask_kind(const struct fa_int_mask_scan * s) {
-    // bit 0: some key counts, bit 1: some value isn't zero
-    const HVX_VectorPred some = Q6_Q_vcmp_gt_VhfVhf(s->top, Q6_Vh_vsplat_R(0xFC00));
-    const HVX_VectorPred set  = Q6_Q_vcmp_gt_VuhVuh(Q6_V_vand_VV(s->any, Q6_Vh_vsplat_R(0x7FFF)), Q6_V_vzero());
-    HVX_Vector bits = Q6_V_vor_VV(Q6_V_vand_QV(some, Q6_Vh_vsplat_R(1)), Q6_V_vand_QV(set, Q6_Vh_vsplat_R(2)));
-    bits = Q6_V_vor_VV(bits, Q6_V_vror_VR(bits, 2));
-    const uint32_t found = fa_int_or_words(bits);
-    return !(found & 1) ? FA_INT_MASK_EMPTY : (found & 2) ? FA_INT_MASK_MIXED : FA_INT_MASK_NONE;
+// or of all halves
+static inline uint32_t fa_int_or_halves(HVX_Vector v) {
+    for (uint32_t i = 2; i < 128; i *= 2) {
+        v = Q6_V_vor_VV(v, Q6_V_vror_VR(v, i));
+    }
+    return hvx_vec_get_i32(v) & 0xFFFF;
+}
+
+// FA_INT_FLAG
+FA_INT_KERNEL uint32_t fa_int_mask_flag(const struct fa_int_mask_scan * s) {
+    const uint32_t some = fa_int_or_halves(s->some);
+    if (some == 0) {
+        return FA_INT_FLAG(FA_INT_MASK_EMPTY, 0);
+    }
+    const uint32_t set = fa_int_or_halves(s->any) & 0x7FFF; // some value isn't zero
+    return FA_INT_FLAG(set ? FA_INT_MASK_MIXED : FA_INT_MASK_NONE, 32 - __builtin_clz(some));
 }
 
 // --- Q8_0 to fp16 in place ---

@@ -79,14 +79,14 @@ API void lab_out(const uint8_t * tiles, uint8_t * o, uint32_t pitch, uint32_t n_
     if (how == 2) { fa_int_out_scale(tiles, o, pitch, n_cols, n, s, m, *(HVX_Vector *) fo, *(HVX_Vector *) fa, *(HVX_Vector *) fm); }
 }
 
-// pieces of n_rows rows; kind of the mask, and how many keys count
+// pieces of n_rows rows
 API uint32_t lab_mask(const uint8_t * rows, uint32_t pitch, uint32_t n_rows, uint32_t n_pieces, uint32_t n_keys) {
     struct fa_int_mask_scan s;
     fa_int_mask_start(&s);
     for (uint32_t i = 0; i < n_pieces; i++) {
         fa_int_mask_scan(&s, rows + i * n_rows * pitch, pitch, n_rows, n_keys);
     }
-    return FA_INT_FLAG(fa_int_mask_kind(&s), s.n_vec);
+    return fa_int_mask_flag(&s);
 }
 
 API void lab_exp2_f32(const uint8_t * x, uint8_t * y) { *(HVX_Vector *) y = fa_int_exp2_f32(*(HVX_Vector *) x); }
