@@ -481,10 +481,9 @@ GDNC_INLINE void gdnc_gram(const struct gdnc_work * w, const HVX_Vector * q, con
     HVX_Vector *       gram   = (HVX_Vector *) w->gram;
 
     for (uint32_t s = 0; s < n; ++s) {
-        HVX_Vector ks[4];
-        for (uint32_t v = 0; v < nv; ++v) {
-            ks[v] = k[s * nv + v];
-        }
+        // not a loop: it would become a memcpy, which isn't made for VTCM
+        const HVX_Vector * kr    = k + s * nv;
+        HVX_Vector         ks[4] = { kr[0], nv > 1 ? kr[1] : zero, nv > 2 ? kr[2] : zero, nv > 2 ? kr[3] : zero };
         leaves[s * GDNC_SIZE + s] = gdnc_fold(zero, gdnc_row_dot(ks, q + s * nv, nv), 4);
 
         for (uint32_t t = s + 1; t < n; ++t) {
