@@ -88,13 +88,13 @@ MUTATIONS = (
      '        asm volatile(HMX_INT_LOAD_MPY_DEEP("%0", "%1", "%2") '
      ':: "r"(act), "r"(wgt), "r"(range));\n'
      "        for (uint32_t r = 0; r < n_row_tiles; r++) {"),
-    ("wrong half of the group scale", "product", "r[g] = Q6_Vh_vshuffe_VhVh(w, w)", "r[g] = w"),
+    ("wrong half of the group scale", "product", "h = Q6_Vh_vshuffe_VhVh(w, w)", "h = w"),
     ("rounding always up", "q4_0", "Q6_W_vcombine_VV(Q6_Vh_vsplat_R(-1), Q6_V_vzero())",
      "Q6_W_vcombine_VV(Q6_V_vzero(), Q6_V_vzero())"),
     ("sign of the scale ignored", "types", "return Q6_Vw_vasr_VwR(v, 31);", "return Q6_V_vzero();"),
     ("norm of one group only", "pack",
-     "vmax = Q6_Vw_vmax_VwVw(vmax, hmx_int_to_sf(v));  // positive",
-     "vmax = hmx_int_to_sf(v);  // positive"),
+     "vmax = Q6_Vw_vmax_VwVw(vmax, hmx_int_pair_sums(s0, s1))",
+     "vmax = hmx_int_pair_sums(s0, s1)"),
     ("norm too small by two", "product", "#define HMX_INT_EXP_ONE  79",
      "#define HMX_INT_EXP_ONE  80"),
     ("columns out of order", "types", "Q6_V_lo_W(p), 86)", "Q6_V_lo_W(p), 85)"),
