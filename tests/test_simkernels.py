@@ -7,7 +7,12 @@ from conftest import World
 from test_simupstream import folder, real
 
 __all__ = ["folder", "real"]
-pytestmark = [pytest.mark.upstream, pytest.mark.slow, pytest.mark.sim]
+pytestmark = [
+    pytest.mark.upstream,
+    pytest.mark.slow,
+    pytest.mark.sim,
+    pytest.mark.xdist_group("builds"),
+]
 
 
 def test_a_matrix_unit_with_fp16_sees_no_change(real: World) -> None:

@@ -30,7 +30,12 @@ STOCK_FAILS = {
     "SUB": 1,
     "SWIGLU_CLAMP": 2,
 }
-pytestmark = [pytest.mark.upstream, pytest.mark.slow, pytest.mark.sim]
+pytestmark = [
+    pytest.mark.upstream,
+    pytest.mark.slow,
+    pytest.mark.sim,
+    pytest.mark.xdist_group("builds"),
+]
 
 
 def usable() -> bool:
@@ -41,9 +46,12 @@ def usable() -> bool:
     return shutil.which("cmake") is not None
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("sim")
+    """One for all tests that build for the simulator: a tree is built once."""
+    made = tmp_path_factory.getbasetemp() / "sim"
+    made.mkdir(exist_ok=True)
+    return made
 
 
 @pytest.fixture
