@@ -39,6 +39,9 @@ COSTS = {
 }
 
 
+_NUMBERS = itertools.count()  # no two processes have one report, whatever their seeds
+
+
 @dataclass
 class Heard:
     """What the processes of one program reported: faults by op, errors by case."""
@@ -48,7 +51,6 @@ class Heard:
     errors: dict[str, float] = field(default_factory=dict)
     exact: dict[str, float] = field(default_factory=dict)  # against float64; -1 = not computed
     lock: threading.Lock = field(default_factory=threading.Lock)
-    numbers: itertools.count[int] = field(default_factory=itertools.count)
 
     def take(self, report: str, errors: str, done: proc.Finished) -> None:
         """Add a process's report and errors; it compares its cases in the order it prints them."""
@@ -82,7 +84,7 @@ class SimProgram(Program):
 
     def other(self, exe: Path, *args: str, timeout: float) -> proc.Finished:
         """Run another program of the same build in these surroundings."""
-        number = next(self.heard.numbers)
+        number = next(_NUMBERS)
         report, errors = self.room / f"{number}.report", self.room / f"{number}.errors"
         env = {**self.environment(), **dict(self.variables), "HEXPATCH_ERRORS": str(errors)}
         if self.machine is not None:

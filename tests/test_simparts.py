@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -249,3 +250,22 @@ def test_what_inspect_shows() -> None:
     rows = table([longer, new], alone=False)
     assert rows[1][:5] == ["a.c", "longer", "10 > 14", "5 > 7", "0 > 2"]
     assert rows[2][2] == "- > 3"
+
+
+def test_runs_side_by_side_keep_their_reports_apart(tmp_path: Path) -> None:
+    """Cases of `bench` run at the same time, each by a program of its own with the same seed."""
+    script = tmp_path / "program"
+    script.write_text(
+        "#!/bin/sh\nsleep 0.$1\n"
+        'echo "{\\"op\\": \\"op_x\\", \\"n\\": {\\"hvx_alu\\": $1}}" >>"$HEXPATCH_SIM_REPORT"\n'
+        "sleep 0.2\n"
+    )
+    script.chmod(0o755)
+    machine = devices.find("sm7750")
+    whole = simrun.SimProgram(script, machine=machine, room=tmp_path / "room", counting=True)
+    own = [whole.with_seed(1) for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda n: own[n].run(str(n + 1), timeout=20), range(4)))
+    assert [[op.counters for op in p.heard.ops] for p in own] == [
+        [{"hvx_alu": n + 1}] for n in range(4)
+    ]
