@@ -65,11 +65,10 @@ class Workspace:
     def died(self) -> bool:
         """Was the last run that changed things killed? Not asked of one that is still at work."""
         try:
-            with self._holder.open("a+") as handle:
-                handle.seek(0)
+            with self._holder.open() as handle:
                 if not handle.read(1):
                     return False
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 return True
         except (FileNotFoundError, PermissionError, BlockingIOError):
             return False

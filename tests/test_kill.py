@@ -152,6 +152,14 @@ def test_locks_of_a_killed_git_go_with_the_next_command(stacked: World, name: st
     assert not holder.read_bytes()
 
 
+def test_who_only_looks_writes_no_lock(stacked: World) -> None:
+    stacked.ok("apply")
+    holder = stacked.root / ".hexpatch/lock"
+    holder.unlink()
+    stacked.ok("status")
+    assert not holder.exists()
+
+
 def test_the_lock_of_a_commit_that_is_being_written_stays(stacked: World) -> None:
     stacked.ok("apply")
     lock = stacked.root / WORKTREE / "index.lock"
