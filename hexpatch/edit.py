@@ -385,9 +385,10 @@ def _none_of_upstream(
     session: Session, base: str, tip: str, commits: Sequence[tuple[str, Commit]]
 ) -> None:
     """Refuse to make patches of upstream's commits: a raw `git rebase` or reset brings them."""
-    tips = session.upstream.tips() if commits else []
-    ours = session.repo.not_in(base, tip, tips) if tips else set()
-    theirs = [found for found in commits if found[0] not in ours] if tips else []
+    if not commits:
+        return
+    ours = session.repo.not_in(base, tip, session.upstream.tips())
+    theirs = [found for found in commits if found[0] not in ours]
     if theirs:
         last, commit = theirs[-1][0][:9], theirs[-1][1]
         count = f"{len(theirs)} commits" if len(theirs) > 1 else "a commit"

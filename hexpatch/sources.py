@@ -293,10 +293,9 @@ class Upstream:
 
     def tips(self) -> list[str]:
         """The newest commits of upstream that are known here, without asking anybody."""
-        held = [*self.store.refs("refs/snapshots/").values()]
-        held += self.store.refs("refs/upstream/").values()
+        held = set(self.store.refs("refs/snapshots/", "refs/upstream/").values())
         own = self._clone.tip([self.branch]) if self._clone is not None else None
-        return sorted({*held, *([own] if own else [])})
+        return sorted(held | {own} if own else held)
 
     def _in_the_clone(self, rev: str) -> Found | None:
         commit = self._clone.resolve(rev) if self._clone is not None else None

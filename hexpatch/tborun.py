@@ -73,10 +73,6 @@ KILLED = "ended by signal 9"  # from outside: no program does that to itself
 _P = TypeVar("_P", bound=Program)
 
 
-# what ggml says before it aborts: an assertion, or `file:line: text`
-_ABORT = re.compile(r"GGML_ASSERT|fatal|^\S+\.(?:c|cpp|h):\d+: ")
-
-
 @dataclass(frozen=True)
 class Outcome:
     """A judged run. `died` is CRASH, TIMEOUT or empty; `problem` makes any result worthless."""

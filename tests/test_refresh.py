@@ -35,6 +35,13 @@ def todo(world: World, script: str) -> None:
     world.git("rebase", "-q", "-i", base, GIT_SEQUENCE_EDITOR=f"sed -i -e '{script}'")
 
 
+def fold(world: World, into: str) -> None:
+    """What was edited becomes part of an earlier commit."""
+    world.git("commit", "-qa", "--fixup", into)
+    base = world.status()["base"]["commit"]
+    world.git("rebase", "-q", "-i", "--autosquash", base, GIT_SEQUENCE_EDITOR="true")
+
+
 def taken(world: World) -> None:
     """refresh, and what it wrote gives the very tree that people committed."""
     tree = world.git("rev-parse", "HEAD^{tree}")
@@ -62,9 +69,7 @@ def test_amend_changes_one_file(stacked: World) -> None:
 def test_an_edit_of_a_new_file_is_a_change_of_its_patch(stacked: World) -> None:
     before = stacked.files()
     edit(stacked.checkout / HTP / "kernel.c", "return 1", "return 2")
-    stacked.git("commit", "-qa", "--fixup", "HEAD~1")
-    base = stacked.status()["base"]["commit"]
-    stacked.git("rebase", "-q", "-i", "--autosquash", base, GIT_SEQUENCE_EDITOR="true")
+    fold(stacked, "HEAD~1")
     said = stacked.ok("refresh").out
     assert changed(stacked, before) == {"src/htp/kernel.c"}
     assert "hexagon-add-a-kernel  changed" in said and "nothing changed" not in said
@@ -109,9 +114,7 @@ def test_reword(stacked: World) -> None:
 def test_fixup_and_autosquash(stacked: World) -> None:
     before = stacked.files()
     edit(stacked.checkout / HOST, "hook a\n", "hook A\n")
-    stacked.git("commit", "-qa", "--fixup", "HEAD~2")
-    base = stacked.status()["base"]["commit"]
-    stacked.git("rebase", "-q", "-i", "--autosquash", base, GIT_SEQUENCE_EDITOR="true")
+    fold(stacked, "HEAD~2")
     taken(stacked)
     assert names(stacked) == NAMES
     assert "patches/tests-add-a-case.patch" not in changed(stacked, before)
@@ -203,9 +206,7 @@ def test_two_commits_with_one_title(stacked: World) -> None:
     before = stacked.files()
     # below them something changes, so both have new ids, and still are who they were
     edit(stacked.checkout / HOST, "hook a\n", "hook A\n")
-    stacked.git("commit", "-qa", "--fixup", "HEAD~4")
-    base = stacked.status()["base"]["commit"]
-    stacked.git("rebase", "-q", "-i", "--autosquash", base, GIT_SEQUENCE_EDITOR="true")
+    fold(stacked, "HEAD~4")
     taken(stacked)
     assert {"patches/tests-tweak.patch", "patches/tests-tweak-2.patch"}.isdisjoint(
         changed(stacked, before)
@@ -261,9 +262,7 @@ def test_a_new_file_elsewhere_stays_in_its_patch(stacked: World) -> None:
 def test_an_owned_file_is_edited(stacked: World) -> None:
     before = stacked.files()
     edit(stacked.checkout / HTP / "kernel.c", "return 1", "return 2")
-    stacked.git("commit", "-qa", "--fixup", "HEAD~1")
-    base = stacked.status()["base"]["commit"]
-    stacked.git("rebase", "-q", "-i", "--autosquash", base, GIT_SEQUENCE_EDITOR="true")
+    fold(stacked, "HEAD~1")
     taken(stacked)
     assert changed(stacked, before) == {"src/htp/kernel.c"}
 

@@ -31,9 +31,7 @@ _BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
 _DERIVED = re.compile(rf"  ({_NAME}) = (alloca|bitcast|ptrtoint|getelementptr)\b")
 _BASE = re.compile(rf"(?:\*|ptr) ({_NAME})")
 # a parameter or result that the host's calling convention puts into the caller's frame
-_PASSED = re.compile(
-    rf"(?:byval|sret)(?:\([^()]*\))?(?: (?!{_NAME})[^\s,]+| align \d+)* ({_NAME})[,)]"
-)
+_PASSED = re.compile(rf"(?:byval|sret)(?:\([^()]*\))?(?: (?!{_NAME})[^\s,]+)* ({_NAME})[,)]")
 _CALLBACK = re.compile(r"  (?:tail )?call void @__asan_(?:load|store)\w+_noabort\(i64 ")
 
 
