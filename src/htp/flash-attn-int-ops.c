@@ -43,6 +43,8 @@ struct fa_int_block {
     uint32_t i;                // block of keys
     uint32_t n_keys;
 
+    uint32_t stage;            // staging buffers
+
     uint32_t index;            // number of blocks, chunks, units, groups of Q rows before this one
     uint32_t chunk;
     uint32_t unit;
@@ -89,9 +91,9 @@ struct fa_int_job {
 
     const float * slopes;         // per head, NULL without ALiBi
     // what the masks leave to do, per row tile: [sequence][KV head if their masks differ][q chunk][row tile]. NULL: flag, all blocks
-    uint8_t *     flags;          // [..][block] FA_INT_FLAG
+    uint16_t *    flags;          // [..][block] FA_INT_FLAG
     uint16_t *    range;          // [..][2] first and last block that is not empty
-    uint8_t       flag;
+    uint16_t      flag;
 
     bool          centered[2];    // of the chunk's K
 
@@ -173,11 +175,16 @@ static void fa_int_find_block(const struct fa_int_job * job, struct fa_int_block
     for (;;) {
         for (; b->i < job->n_blocks; b->i++) {
             b->n_units = 0;
+            b->n_keys  = 0;
             for (uint32_t t = 0; t < b->n_tiles; t++) {
-                b->n_units += fa_int_needed(job, b, t);
+                if (fa_int_needed(job, b, t)) {
+                    b->n_units++;
+                    b->n_keys = hex_smax(b->n_keys, FA_INT_FLAG_KEYS(fa_int_flag(job, b, t)));
+                }
             }
             if (b->n_units) {
-                b->n_keys = hex_smin(job->Bc, job->shape.n_kv - b->i * job->Bc);
+                // cells behind the last key that a row sees, as of a cache not full yet, have no say in scales and means
+                b->n_keys = hex_smin(b->n_keys, hex_smin(job->Bc, job->shape.n_kv - b->i * job->Bc));
                 return;
             }
         }
@@ -207,6 +214,7 @@ static void fa_int_first_block(const struct fa_int_job * job, struct fa_int_bloc
 
 static void fa_int_next_block(const struct fa_int_job * job, struct fa_int_block * b) {
     b->index++;
+    b->stage = b->stage + 1 == job->n_stage ? 0 : b->stage + 1;
     b->unit_before = b->unit;
     b->unit += b->n_units;
     b->first = false;
@@ -418,7 +426,12 @@ static void fa_int_head_values(const struct fa_int_job * job, float * lanes, con
 
 // Per group of rows: reference of the running sums, sum, scale of Q
 static inline HVX_Vector * fa_int_state(const struct fa_int_job * job, uint32_t tile, uint32_t group) {
-    return (HVX_Vector *) (job->vtcm + job->L.off_state) + 3 * (tile * FA_INT_GROUPS + group);
+    return (HVX_Vector *) (job->vtcm + job->L.off_state) + FA_INT_STATE_VECS * (tile * FA_INT_GROUPS + group);
+}
+
+// What centering K takes from the scores of a group's rows; outputs of the chunk before may still be pending
+static inline HVX_Vector * fa_int_lost(const struct fa_int_job * job, const struct fa_int_block * b, uint32_t tile, uint32_t group) {
+    return fa_int_state(job, tile, group) + 3 + b->chunk % 2;
 }
 
 // Apart from the kernel before, which needs all vector registers. sums: of the rows
@@ -505,7 +518,8 @@ FA_INT_KERNEL void fa_int_output_group(struct fa_int_worker * w, const struct fa
         hvx_vmem(sums) = sum;
         HVX_Vector num = one;
         if (job->sinks) {
-            const HVX_Vector sink = Q6_Vw_equals_Vsf(hvx_vec_mul_f32_f32(hvx_vmem(sinks), hvx_vec_splat_f32(FA_INT_SCORE_UNIT)));
+            const HVX_Vector unit = hvx_vec_mul_f32_f32(hvx_vmem(sinks), hvx_vec_splat_f32(FA_INT_SCORE_UNIT));
+            const HVX_Vector sink = Q6_Vw_equals_Vsf(hvx_vec_sub_f32_f32(unit, *fa_int_lost(job, b, u->tile, group)));
             const HVX_Vector top  = Q6_Vw_vmax_VwVw(ref, sink);
             const HVX_Vector add  = hvx_vec_mul_f32_f32(fa_int_exp2_f32(Q6_Vw_vsub_VwVw_sat(sink, top)), hvx_vec_splat_f32(FA_INT_P_ONE));
             num = fa_int_exp2_f32(Q6_Vw_vsub_VwVw_sat(ref, top));
@@ -588,7 +602,7 @@ static void fa_int_push_kv(struct fa_int_worker * w) {
     uint32_t       start;
     const uint32_t n   = fa_int_part(w, b->n_keys, &start);
     const uint32_t key = b->i * job->Bc + start;
-    const uint32_t s   = b->index % job->n_stage;
+    const uint32_t s   = b->stage;
     if (n) {
         const dma_addr_t ks = k->data + key * k->nb[1] + b->head * k->nb[2] + fastdiv(b->ib3, &job->div_broadcast_k3) * k->nb[3];
         fa_int_dma_push(w, dma_make_data(job->vtcm + L->off_k_stage[s] + start * L->k_pitch, ks), L->k_pitch, k->nb[1],
@@ -614,7 +628,7 @@ static inline void fa_int_push_kv_ahead(struct fa_int_worker * w) {
 static void fa_int_land_kv(struct fa_int_worker * w, const struct fa_int_block * b) {
     struct fa_int_job *               job = w->job;
     const struct fa_int_vtcm_layout * L   = &job->L;
-    const uint32_t                    s   = b->index % job->n_stage;
+    const uint32_t                    s   = b->stage;
 
     while (w->load.valid && w->load.index <= b->index) {
         fa_int_wait_for(w, &job->converted, w->load.index < job->n_stage ? 0 : w->load.index + 1 - job->n_stage);
@@ -650,7 +664,7 @@ static void fa_int_stats_task(struct fa_int_worker * w, const struct fa_int_bloc
 
     htp_trace_event_start(w->tr, HTP_TRACE_EVT_HVX_FA_K_PREP, (uint16_t) b->index);
     job->centered[c] = fa_int_k_stats(fa_int_stats_at(job->vtcm + L->off_stats[c], job->n_vec_k),
-                                      job->vtcm + L->off_k_stage[b->index % job->n_stage], (b->n_keys / n) * L->k_pitch, n,
+                                      job->vtcm + L->off_k_stage[b->stage], MAX(b->n_keys / 64, 1) * L->k_pitch, n,
                                       job->shape.DK, job->center, job->q_scale, (HVX_Vector *) (w->area + L->off_t_tmp));
     htp_trace_event_stop(w->tr, HTP_TRACE_EVT_HVX_FA_K_PREP, (uint16_t) b->index);
     fa_int_count(&job->stats);
@@ -666,7 +680,7 @@ static void fa_int_k_task(struct fa_int_worker * w, const struct fa_int_block * 
     fa_int_k_convert(job->vtcm + L->off_k_tiles[b->index % 2] + col * job->n_k * HMX_INT_WGT_TILE_SIZE,
                      (HVX_Vector *) (job->vtcm + L->off_k_bias[b->index % 2] + col * HMX_INT_BIAS_SIZE),
                      (HVX_Vector *) (job->vtcm + L->off_k_scale[b->index % 3]) + col,
-                     job->vtcm + L->off_k_stage[b->index % job->n_stage] + col * 32 * L->k_pitch, L->k_pitch,
+                     job->vtcm + L->off_k_stage[b->stage] + col * 32 * L->k_pitch, L->k_pitch,
                      hex_smin(32, b->n_keys - col * 32), job->n_vec_k, job->n_k, job->shift,
                      fa_int_stats_at(job->vtcm + L->off_stats[b->chunk % 2], job->n_vec_k), job->centered[b->chunk % 2],
                      (HVX_Vector *) (w->area + L->off_t_rows), (HVX_Vector *) (w->area + L->off_t_tmp));
@@ -682,7 +696,7 @@ static void fa_int_v_task(struct fa_int_worker * w, const struct fa_int_block * 
     fa_int_wait_for(w, &job->pv, b->unit_before);
     htp_trace_event_start(w->tr, HTP_TRACE_EVT_HVX_FA_V_PREP, (uint16_t) (b->i * job->Bc + vec));
     fa_int_v_convert(job->vtcm + L->off_v_tiles[b->index % 2] + 2 * vec * stride, stride, 2 * vec + 1 < job->n_v, step, step + job->n_v,
-                     job->vtcm + L->off_v_stage[b->index % job->n_stage] + vec * 128, L->v_pitch, b->n_keys);
+                     job->vtcm + L->off_v_stage[b->stage] + vec * 128, L->v_pitch, b->n_keys, b->i == 0);
     htp_trace_event_stop(w->tr, HTP_TRACE_EVT_HVX_FA_V_PREP, (uint16_t) (b->i * job->Bc + vec));
 }
 
@@ -755,6 +769,11 @@ static void fa_int_pack_q(struct fa_int_worker * w, const struct fa_int_block * 
     struct fa_int_job *               job = w->job;
     const struct fa_int_vtcm_layout * L   = &job->L;
 
+    const uint32_t            c    = b->chunk % 2;
+    const struct fa_int_stats st   = fa_int_stats_at(job->vtcm + L->off_stats[c], job->n_vec_k);
+    HVX_Vector *              rows = (HVX_Vector *) (w->area + L->off_t_rows);
+    HVX_Vector *              tmp  = (HVX_Vector *) (w->area + L->off_t_tmp);
+
     uint32_t tile  = 0;
     uint32_t group = 0;
     uint32_t buf   = 0;
@@ -778,9 +797,10 @@ static void fa_int_pack_q(struct fa_int_worker * w, const struct fa_int_block * 
         htp_trace_event_start(w->tr, HTP_TRACE_EVT_HVX_FA_Q_PREP, (uint16_t) row);
         fa_int_state(job, t, g)[2] =
             fa_int_q_pack(job->vtcm + L->off_q + t * L->q_tile_bytes + g * (FA_INT_GROUP_ROWS / 2) * 128, w->area + L->off_t_q[buf], L->q_pitch,
-                          job->q_f32, hex_smin(FA_INT_GROUP_ROWS, b->n_rows - row), job->n_k, job->shift, job->q_norm,
-                          fa_int_stats_at(job->vtcm + L->off_stats[b->chunk % 2], job->n_vec_k),
-                          (HVX_Vector *) (w->area + L->off_t_rows), (HVX_Vector *) (w->area + L->off_t_tmp));
+                          job->q_f32, hex_smin(FA_INT_GROUP_ROWS, b->n_rows - row), job->n_k, job->shift, job->q_norm, st, rows, tmp);
+        if (job->sinks) {
+            *fa_int_lost(job, b, t, g) = fa_int_q_dots(rows, job->centered[c] ? job->n_k : 0, st, tmp);
+        }
         htp_trace_event_stop(w->tr, HTP_TRACE_EVT_HVX_FA_Q_PREP, (uint16_t) row);
         fa_int_count(&job->packed);
         buf = !buf;
@@ -968,7 +988,7 @@ FA_INT_KERNEL void fa_int_scan_tile(struct fa_int_worker * w, const struct fa_in
     const uint32_t q1      = fastdiv(row + fa_int_tile_rows(b, tile) - 1, &job->div_G) + 1;
     const uint32_t n_heads = job->mask_heads ? job->shape.G : 1;
     const size_t   index   = fa_int_tile_index(job, b, tile);
-    uint8_t *      flags   = job->flags + index * job->n_blocks;
+    uint16_t *     flags   = job->flags + index * job->n_blocks;
     uint16_t *     range   = job->range + index * 2;
 
     struct fa_int_piece in = { *b, 0, q0 };
@@ -1008,7 +1028,7 @@ FA_INT_KERNEL void fa_int_scan_tile(struct fa_int_worker * w, const struct fa_in
     if (first == job->n_blocks) {
         // rows without any key: their zeros come from a block like any other
         first    = 0;
-        flags[0] = FA_INT_FLAG(FA_INT_MASK_MIXED, 1);
+        flags[0] = FA_INT_FLAG(FA_INT_MASK_MIXED, hex_smin(64, job->shape.n_kv));
     }
     range[0] = first;
     range[1] = last;
@@ -1158,7 +1178,7 @@ int hmx_int_flash_attn_ext(struct htp_ops_context * octx) {
     job.div_G       = kparams->u.hmx_int.div_G;
     job.softcap     = kparams->logit_softcap;
     job.q_scale     = kparams->scale * (job.softcap != 0.0f ? FA_INT_TANH_UNIT : FA_INT_SCORE_UNIT);
-    job.center      = job.softcap == 0.0f && !job.sinks;
+    job.center      = job.softcap == 0.0f;
     job.q_f32       = kparams->is_q_fp32;
     job.dst_f32     = kparams->is_dst_fp32;
     job.k_q8        = job.k->type == HTP_TYPE_Q8_0;
@@ -1224,9 +1244,9 @@ int hmx_int_flash_attn_ext(struct htp_ops_context * octx) {
     job.flag = FA_INT_FLAG(job.mask ? FA_INT_MASK_MIXED : FA_INT_MASK_NONE, FA_INT_FLAG_ALL_KEYS);
     if (job.mask) {
         const size_t n_tiles = (size_t) job.mask->ne[3] * (job.mask_heads ? shape->n_kv_heads : 1) * job.n_qc * job.n_row_tiles;
-        if (n_tiles * (2 * sizeof(uint16_t) + job.n_blocks) <= room) {
+        if (n_tiles * (2 + job.n_blocks) * sizeof(uint16_t) <= room) {
             job.range = (uint16_t *) spad;
-            job.flags = spad + n_tiles * 2 * sizeof(uint16_t);
+            job.flags = job.range + n_tiles * 2;
         }
     }
 

@@ -24,6 +24,7 @@ extern "C" {
 #define FA_INT_MAX_TILES   128   // row tiles of a chunk
 #define FA_INT_MASK_BUFS   3
 #define FA_INT_TMP_VECS    48
+#define FA_INT_STATE_VECS  5
 
 // Mask of a row tile in a KV block
 enum fa_int_mask {
@@ -32,11 +33,11 @@ enum fa_int_mask {
     FA_INT_MASK_MIXED = 2,
 };
 
-// With it, how many keys to look at: up to the last one that counts, in steps of 64
-#define FA_INT_FLAG(mask, n_vec)  ((mask) | (n_vec) << 2)
+// With it, how many keys to look at: up to the last one that counts
+#define FA_INT_FLAG(mask, n_keys) ((mask) | (n_keys) << 2)
 #define FA_INT_FLAG_MASK(flag)    ((flag) & 3)
-#define FA_INT_FLAG_KEYS(flag)    (((flag) >> 2) * 64)
-#define FA_INT_FLAG_ALL_KEYS      (FA_INT_MAX_BC / 64)
+#define FA_INT_FLAG_KEYS(flag)    ((flag) >> 2)
+#define FA_INT_FLAG_ALL_KEYS      FA_INT_MAX_BC
 
 struct fa_int_shape {
     uint32_t DK;
@@ -63,13 +64,13 @@ static inline uint32_t fa_int_store_shift(uint32_t DK) {
 static inline float fa_int_q_norm(uint32_t DK) {
     const float root = sqrtf((float) DK);
     // rounding moves every component by up to 1/2
-    return 2.0f * 32700.0f * (1u << fa_int_store_shift(DK)) / root - 0.5f * root;
+    return fminf(2.0f * 32700.0f * (1u << fa_int_store_shift(DK)) / root, 32700.0f) - 0.5f * root;
 }
 
 struct fa_int_vtcm_layout {
     size_t off_q;          // [row tile][k tile] packed Q
     size_t off_o;          // [row tile][row] f32 output
-    size_t off_state;      // [row tile][group] running maximum and sum, scale of Q
+    size_t off_state;      // [row tile][group] running maximum and sum, scale of Q, lost scores of odd and even chunks
     size_t off_slots;
     size_t off_k_tiles[2];
     size_t off_v_tiles[2];
@@ -151,7 +152,7 @@ static inline void fa_int_vtcm_layout_build(struct fa_int_vtcm_layout * L, const
         VTCM_LAYOUT_ALLOC(off, off_stats[i], 5 * n_vec * 128);
     }
     VTCM_LAYOUT_ALLOC(off, off_o, n_row_tiles * FA_INT_TILE_ROWS * L->o_row_bytes);
-    VTCM_LAYOUT_ALLOC(off, off_state, n_row_tiles * FA_INT_GROUPS * 3 * 128);
+    VTCM_LAYOUT_ALLOC(off, off_state, n_row_tiles * FA_INT_GROUPS * FA_INT_STATE_VECS * 128);
     for (uint32_t i = 0; i < 2; i++) {
         const bool own = i < n_stage;
         if (own) {

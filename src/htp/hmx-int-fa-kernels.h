@@ -192,12 +192,12 @@ FA_INT_KERNEL uint32_t fa_int_pick_keys(const uint8_t * rows, size_t pitch, uint
         sum += amax[k];
         n   += amax[k] != 0;
     }
-    const uint32_t limit = n ? sum / n + 2048 : 0;
+    sum += 2048 * n;
 
     uint32_t n_list = 0;
     #pragma clang loop vectorize(disable)
     for (uint32_t k = 0; k < n_keys; k++) {
-        if (amax[k] != 0 && amax[k] <= limit) {
+        if (amax[k] != 0 && amax[k] * n <= sum) {
             list[n_list++] = first + k;
         }
     }
@@ -207,6 +207,51 @@ FA_INT_KERNEL uint32_t fa_int_pick_keys(const uint8_t * rows, size_t pitch, uint
 // lanes of a vector of words that belong to channels c, c + step ... below dk
 static inline HVX_Vector fa_int_first_channels(HVX_Vector v, int32_t n) {
     return n > 0 ? Q6_V_vand_QV(Q6_Q_vsetq2_R(4 * MIN(n, 32)), v) : Q6_V_vzero();
+}
+
+// Sums of values and of squares over the n listed keys: of the even, then of the odd channels of each vector
+FA_INT_KERNEL void fa_int_k_sums(HVX_Vector * restrict sum, HVX_Vector * restrict sqr, const uint8_t * restrict rows, size_t pitch,
+                                 uint32_t n_vec, const uint8_t * restrict list, uint32_t n) {
+    const HVX_Vector zero = Q6_V_vzero();
+    const HVX_Vector one  = Q6_Vh_vsplat_R(0x3C00);
+    for (uint32_t j = 0; j < n_vec; j++) {
+        HVX_Vector s0 = zero, s1 = zero, q0 = zero, q1 = zero;
+        for (uint32_t i = 0; i < n; i++) {
+            const HVX_Vector     v = hvx_vmem(rows + list[i] * pitch + j * 128);
+            const HVX_VectorPair w = Q6_Wqf32_vmpy_VhfVhf(v, one);
+            const HVX_VectorPair x = Q6_Wqf32_vmpy_VhfVhf(v, v);
+            s0 = Q6_Vqf32_vadd_Vqf32Vqf32(s0, Q6_V_lo_W(w));
+            s1 = Q6_Vqf32_vadd_Vqf32Vqf32(s1, Q6_V_hi_W(w));
+            q0 = Q6_Vqf32_vadd_Vqf32Vqf32(q0, Q6_V_lo_W(x));
+            q1 = Q6_Vqf32_vadd_Vqf32Vqf32(q1, Q6_V_hi_W(x));
+        }
+        sum[2 * j]     = Q6_Vsf_equals_Vqf32(s0);
+        sum[2 * j + 1] = Q6_Vsf_equals_Vqf32(s1);
+        sqr[2 * j]     = Q6_Vsf_equals_Vqf32(q0);
+        sqr[2 * j + 1] = Q6_Vsf_equals_Vqf32(q1);
+    }
+}
+
+// From exponents in q_scale and centers in mu to what fa_int_stats says
+FA_INT_KERNEL void fa_int_k_scales(struct fa_int_stats s, uint32_t n_vec, uint32_t dk, HVX_Vector e_min, float scale) {
+    const HVX_Vector e_max = Q6_V_vsplat_R(14);
+    const HVX_Vector vs    = hvx_vec_splat_f32(scale);
+    for (uint32_t j = 0; j < n_vec; j++) {
+        HVX_Vector h[2], f[2];
+        #pragma unroll
+        for (uint32_t i = 0; i < 2; i++) {
+            const HVX_Vector e = Q6_Vw_vmin_VwVw(Q6_Vw_vmax_VwVw(s.q_scale[2 * j + i], e_min), e_max);
+            h[i] = Q6_Vw_vasl_VwR(Q6_Vw_vsub_VwVw(Q6_V_vsplat_R(15), e), 10);
+            f[i] = hvx_vec_mul_f32_f32(Q6_Vw_vasl_VwR(Q6_Vw_vadd_VwVw(Q6_V_vsplat_R(127), e), 23), vs);
+            s.mu[2 * j + i] = fa_int_first_channels(hvx_vec_mul_f32_f32(s.mu[2 * j + i], Q6_Vw_vasl_VwR(Q6_Vw_vsub_VwVw(Q6_V_vsplat_R(127), e), 23)),
+                                                    ((int32_t) (dk - 64 * j) + 1 - (int32_t) i) / 2);
+        }
+        s.inv[j] = Q6_Vh_vshuffe_VhVh(h[1], h[0]);
+        // channel order; zero behind the last one
+        const HVX_VectorPair w = Q6_W_vshuff_VVR(f[1], f[0], -4);
+        s.q_scale[2 * j + 0] = fa_int_first_channels(Q6_V_lo_W(w), dk - 64 * j);
+        s.q_scale[2 * j + 1] = fa_int_first_channels(Q6_V_hi_W(w), (int32_t) (dk - 64 * j) - 32);
+    }
 }
 
 // rows: n_keys (up to 64) keys, pitch bytes apart. scale: what Q is multiplied with besides. tmp: FA_INT_TMP_VECS vectors.
@@ -220,30 +265,13 @@ FA_INT_KERNEL bool fa_int_k_stats(struct fa_int_stats s, const uint8_t * rows, s
     if (n_keys > 32) {
         n += fa_int_pick_keys(rows, pitch, n_keys - 32, n_vec, 32, list + n, tmp);
     }
+    fa_int_k_sums(s.mu, s.q_scale, rows, pitch, n_vec, list, n);
+
     const HVX_Vector zero  = Q6_V_vzero();
-    const HVX_Vector one   = Q6_Vh_vsplat_R(0x3C00);
     const HVX_Vector tiny  = hvx_vec_splat_f32(1e-12f);
     const HVX_Vector four  = hvx_vec_splat_f32(4.0f);
     const HVX_Vector half  = Q6_V_vsplat_R((1 << 23) - (127 << 23));
     const HVX_Vector inv_n = hvx_vec_splat_f32(n ? 1.0f / n : 0.0f);
-
-    // sums of values and of squares, even and odd channels
-    for (uint32_t j = 0; j < n_vec; j++) {
-        HVX_Vector s0 = zero, s1 = zero, q0 = zero, q1 = zero;
-        for (uint32_t i = 0; i < n; i++) {
-            const HVX_Vector     v = hvx_vmem(rows + list[i] * pitch + j * 128);
-            const HVX_VectorPair w = Q6_Wqf32_vmpy_VhfVhf(v, one);
-            const HVX_VectorPair x = Q6_Wqf32_vmpy_VhfVhf(v, v);
-            s0 = Q6_Vqf32_vadd_Vqf32Vqf32(s0, Q6_V_lo_W(w));
-            s1 = Q6_Vqf32_vadd_Vqf32Vqf32(s1, Q6_V_hi_W(w));
-            q0 = Q6_Vqf32_vadd_Vqf32Vqf32(q0, Q6_V_lo_W(x));
-            q1 = Q6_Vqf32_vadd_Vqf32Vqf32(q1, Q6_V_hi_W(x));
-        }
-        s.mu[2 * j]          = Q6_Vsf_equals_Vqf32(s0);
-        s.mu[2 * j + 1]      = Q6_Vsf_equals_Vqf32(s1);
-        s.q_scale[2 * j]     = Q6_Vsf_equals_Vqf32(q0);
-        s.q_scale[2 * j + 1] = Q6_Vsf_equals_Vqf32(q1);
-    }
 
     HVX_Vector e_sum = zero;
     HVX_Vector far   = zero; // largest (4 * center^2 - variance): is a center more than half a deviation off?
@@ -264,25 +292,10 @@ FA_INT_KERNEL bool fa_int_k_stats(struct fa_int_stats s, const uint8_t * rows, s
     center = center && hvx_vec_get_f32(hvx_vec_reduce_max_f32(far)) > 0.0f;
 
     // A channel that is quiet in the sample must not get loud later and drown the others
-    const int32_t    mean  = hvx_vec_get_i32(hvx_vec_reduce_sum_i32(e_sum)) / (int32_t) dk;
-    const HVX_Vector e_min = Q6_V_vsplat_R(MAX(mean - 3, -14));
-    const HVX_Vector e_max = Q6_V_vsplat_R(14);
-    const HVX_Vector vs    = hvx_vec_splat_f32(scale);
-    for (uint32_t j = 0; j < n_vec; j++) {
-        HVX_Vector h[2], f[2];
-        #pragma unroll
-        for (uint32_t i = 0; i < 2; i++) {
-            const HVX_Vector e = Q6_Vw_vmin_VwVw(Q6_Vw_vmax_VwVw(s.q_scale[2 * j + i], e_min), e_max);
-            h[i] = Q6_Vw_vasl_VwR(Q6_Vw_vsub_VwVw(Q6_V_vsplat_R(15), e), 10);
-            f[i] = hvx_vec_mul_f32_f32(Q6_Vw_vasl_VwR(Q6_Vw_vadd_VwVw(Q6_V_vsplat_R(127), e), 23), vs);
-            s.mu[2 * j + i] = hvx_vec_mul_f32_f32(s.mu[2 * j + i], Q6_Vw_vasl_VwR(Q6_Vw_vsub_VwVw(Q6_V_vsplat_R(127), e), 23));
-        }
-        s.inv[j] = Q6_Vh_vshuffe_VhVh(h[1], h[0]);
-        // channel order; zero behind the last one
-        const HVX_VectorPair w = Q6_W_vshuff_VVR(f[1], f[0], -4);
-        s.q_scale[2 * j + 0] = fa_int_first_channels(Q6_V_lo_W(w), dk - 64 * j);
-        s.q_scale[2 * j + 1] = fa_int_first_channels(Q6_V_hi_W(w), (int32_t) (dk - 64 * j) - 32);
-    }
+    const HVX_Vector e_all = Q6_Vsf_equals_Vw(hvx_vec_reduce_sum_i32(e_sum));
+    const HVX_Vector mean  = Q6_Vw_equals_Vsf(hvx_vec_mul_f32_f32(e_all, hvx_vec_splat_f32(1.0f / dk)));
+    const HVX_Vector e_min = Q6_Vw_vmax_VwVw(Q6_Vw_vsub_VwVw(mean, Q6_V_vsplat_R(3)), Q6_V_vsplat_R(-14));
+    fa_int_k_scales(s, n_vec, dk, e_min, scale);
     return center;
 }
 
@@ -438,11 +451,20 @@ FA_INT_INLINE struct fa_int_v_sums fa_int_v_tiles(uint8_t * restrict tiles, size
     return (struct fa_int_v_sums) { sum, { w0, w1 } };
 }
 
-// rows: n_keys keys at channel 64 * j. tiles: k tiles of the first column, stride bytes to the second (two columns: wide).
+// Many heads look at the first key most of the time, and its value is small: it is the center where it is within a
+// quarter of the range of the middle. The new range
+FA_INT_INLINE HVX_Vector fa_int_v_center_first(struct fa_int_v_range * r, HVX_Vector range, HVX_Vector v0) {
+    const HVX_Vector     d    = hvx_vec_abs_f16(hvx_vec_sub_f16_f16(v0, r->mid));
+    const HVX_VectorPred near = Q6_Q_vcmp_gt_VuhVuh(range, Q6_Vh_vadd_VhVh(d, Q6_Vh_vsplat_R(2048)));
+    r->mid = Q6_V_vmux_QVV(near, v0, r->mid);
+    return Q6_V_vmux_QVV(near, hvx_vec_add_f16_f16(d, range), range);
+}
+
+// rows: n_keys keys at channel 64 * j, the first of all among them: first. tiles: k tiles of the first column, stride bytes to the second (two columns: wide).
 // step, mean: f32. mean carries what is lost to rounding on average.
 FA_INT_KERNEL void fa_int_v_convert(uint8_t * restrict tiles, size_t stride, bool wide, HVX_Vector * restrict step,
                                                        HVX_Vector * restrict mean, const uint8_t * restrict rows, size_t pitch,
-                                                       uint32_t n_keys) {
+                                                       uint32_t n_keys, bool first) {
     HVX_Vector lo = hvx_vmem(rows);
     HVX_Vector hi = lo;
     for (uint32_t k = 1; k < n_keys; k++) {
@@ -465,7 +487,10 @@ FA_INT_KERNEL void fa_int_v_convert(uint8_t * restrict tiles, size_t stride, boo
     for (uint32_t b = 2; b < 128; b *= 2) {
         far = Q6_Vh_vmax_VhVh(far, Q6_V_vror_VR(far, b));
     }
-    const bool center = hvx_vec_get_i32(far) > 0;
+    const bool center = first || hvx_vec_get_i32(far) > 0;
+    if (first) {
+        range = fa_int_v_center_first(&r, range, hvx_vmem(rows));
+    }
     if (!center) {
         r.mid = Q6_V_vzero();
         range = Q6_Vuh_vmax_VuhVuh(hvx_vec_abs_f16(lo), hvx_vec_abs_f16(hi));
@@ -543,6 +568,8 @@ FA_INT_KERNEL HVX_Vector fa_int_q_pack(uint8_t * restrict tiles, const uint8_t *
 
     // longest row, in all lanes
     HVX_Vector len = fa_int_reduce_sum_sf_x8(tmp);
+    // a row that is not finite does not take the others' digits
+    len = Q6_V_vmux_QVV(Q6_Q_vcmp_gt_VuwVuw(len, hvx_vec_splat_f32(1e36f)), zero, len);
     len = Q6_Vsf_vmax_VsfVsf(len, Q6_V_vror_VR(len, 4));
     len = Q6_Vsf_vmax_VsfVsf(len, Q6_V_vror_VR(len, 8));
     len = Q6_Vsf_vmax_VsfVsf(len, Q6_V_vror_VR(len, 16));
@@ -566,6 +593,22 @@ FA_INT_KERNEL HVX_Vector fa_int_q_pack(uint8_t * restrict tiles, const uint8_t *
 
     // 256 (two planes) * 2^shift / (fact / 256)
     return hvx_vec_mul_f32_f32(hvx_vec_inverse_f32(fact), hvx_vec_splat_f32(65536.0f * (1 << shift)));
+}
+
+// What centering takes from the scores of 8 rows. buf as fa_int_q_pack leaves it; tmp: 8 vectors. f32: lane i (and i + 8 ...)
+FA_INT_KERNEL HVX_Vector fa_int_q_dots(const HVX_Vector * restrict buf, uint32_t n_k, struct fa_int_stats st, HVX_Vector * restrict tmp) {
+    for (uint32_t r = 0; r < FA_INT_GROUP_ROWS; r++, buf += n_k) {
+        HVX_Vector acc = Q6_V_vzero();
+        for (uint32_t j = 0; j < n_k; j += 2) {
+            const HVX_VectorPair mu = Q6_W_vshuff_VVR(st.mu[j + 1], st.mu[j], -4); // channel order
+            acc = Q6_Vqf32_vadd_Vqf32Vqf32(acc, Q6_Vqf32_vmpy_VsfVsf(buf[j], Q6_V_lo_W(mu)));
+            if (j + 1 < n_k) {
+                acc = Q6_Vqf32_vadd_Vqf32Vqf32(acc, Q6_Vqf32_vmpy_VsfVsf(buf[j + 1], Q6_V_hi_W(mu)));
+            }
+        }
+        tmp[r] = Q6_Vsf_equals_Vqf32(acc);
+    }
+    return fa_int_reduce_sum_sf_x8(tmp);
 }
 
 // --- softmax of 8 rows ---
@@ -884,7 +927,17 @@ FA_INT_KERNEL uint32_t fa_int_mask_flag(const struct fa_int_mask_scan * s) {
         return FA_INT_FLAG(FA_INT_MASK_EMPTY, 0);
     }
     const uint32_t set = fa_int_or_halves(s->any) & 0x7FFF; // some value isn't zero
-    return FA_INT_FLAG(set ? FA_INT_MASK_MIXED : FA_INT_MASK_NONE, 32 - __builtin_clz(some));
+    // the last of the last 64 keys that count
+    uint64_t bits[16] __attribute__((aligned(VLEN)));
+    hvx_vmem(bits) = s->some;
+    const uint32_t c    = 31 - __builtin_clz(some);
+    const uint64_t bit  = 0x0001000100010001ULL << c;
+    uint32_t       four = 15;
+    while (!(bits[four] & bit)) {
+        four--;
+    }
+    const uint32_t key = c * 64 + four * 4 + (63 - __builtin_clzll(bits[four] & bit)) / 16;
+    return FA_INT_FLAG(set ? FA_INT_MASK_MIXED : FA_INT_MASK_NONE, key + 1);
 }
 
 // --- Q8_0 to fp16 in place ---

@@ -101,6 +101,7 @@ struct hmx_int_group {
     HVX_Vector * bias;
     HVX_Vector * unit;
     HVX_Vector * residual;
+    bool         odd;  // along k: it rounds the other way around, lest rounding follow a pattern of the activations
 };
 
 // constants and column sums of the last pass: of w8, and of what it was before it was rounded
@@ -114,13 +115,13 @@ struct hmx_int_cvt {
     HVX_VectorPair exact;
 };
 
-static inline struct hmx_int_cvt hmx_int_cvt_init(int32_t zero, const int8_t * lut, uint32_t n_tiles) {
+static inline struct hmx_int_cvt hmx_int_cvt_init(int32_t zero, const int8_t * lut, uint32_t n_tiles, bool odd) {
     struct hmx_int_cvt c;
     c.ones    = Q6_Vb_vsplat_R(1);
     c.mask_h4 = Q6_Vb_vsplat_R(0x0F);
     c.zero    = Q6_Vb_vsplat_R(zero);
     c.lut     = lut ? hvx_vmem(lut) : c.zero;
-    c.round   = Q6_W_vcombine_VV(Q6_Vh_vsplat_R(-1), Q6_V_vzero());
+    c.round   = Q6_W_vcombine_VV(Q6_Vh_vsplat_R(odd - 1), Q6_Vh_vsplat_R(-odd));
     c.sum     = Q6_V_vzero();
     c.exact   = Q6_W_vcombine_VV(c.sum, Q6_V_vsplat_R(16 * n_tiles));  // takes back what c.round subtracts
     return c;
@@ -228,7 +229,7 @@ static inline HVX_Vector hmx_int_prepare(uint8_t * restrict dst, const uint8_t *
 static void hmx_int_convert_q4_0(uint8_t * restrict dst, const uint8_t * restrict src, uint32_t n_tiles, uint32_t tile_stride,
                                  const struct hmx_int_group * g) {
     const HVX_Vector   vmax = hmx_int_prepare(dst, src + 512, n_tiles, tile_stride, 255.0f);
-    struct hmx_int_cvt c    = hmx_int_cvt_init(-8, NULL, n_tiles);
+    struct hmx_int_cvt c    = hmx_int_cvt_init(-8, NULL, n_tiles, g->odd);
 
     for (uint32_t t = 0; t < n_tiles; t++) {
         const HVX_Vector *   vsrc  = (const HVX_Vector *) (src + t * tile_stride);
@@ -257,7 +258,7 @@ static const int8_t hmx_int_iq4_nl_lut[VLEN] __attribute__((aligned(VLEN))) = {
 static void hmx_int_convert_iq4_nl(uint8_t * restrict dst, const uint8_t * restrict src, uint32_t n_tiles, uint32_t tile_stride,
                                    const struct hmx_int_group * g) {
     const HVX_Vector   vmax = hmx_int_prepare(dst, src + 512, n_tiles, tile_stride, 255.0f);
-    struct hmx_int_cvt c    = hmx_int_cvt_init(0, hmx_int_iq4_nl_lut, n_tiles);
+    struct hmx_int_cvt c    = hmx_int_cvt_init(0, hmx_int_iq4_nl_lut, n_tiles, g->odd);
 
     for (uint32_t t = 0; t < n_tiles; t++) {
         const HVX_Vector *   vsrc  = (const HVX_Vector *) (src + t * tile_stride);
@@ -284,7 +285,7 @@ static void hmx_int_convert_iq4_nl(uint8_t * restrict dst, const uint8_t * restr
 static void hmx_int_convert_q8_0(uint8_t * restrict dst, const uint8_t * restrict src, uint32_t n_tiles, uint32_t tile_stride,
                                  const struct hmx_int_group * g) {
     const HVX_Vector   vmax = hmx_int_prepare(dst, src + 1024, n_tiles, tile_stride, 255.0f);
-    struct hmx_int_cvt c    = hmx_int_cvt_init(0, NULL, n_tiles);
+    struct hmx_int_cvt c    = hmx_int_cvt_init(0, NULL, n_tiles, g->odd);
 
     for (uint32_t t = 0; t < n_tiles; t++) {
         const HVX_Vector *   vsrc  = (const HVX_Vector *) (src + t * tile_stride);
@@ -331,7 +332,7 @@ static void hmx_int_convert_mxfp4(uint8_t * restrict dst, const uint8_t * restri
         hmx_int_tile(dst, t)[0] = hmx_int_round_byte(hmx_int_mul_sf(d, inv), magic, repl);
     }
 
-    struct hmx_int_cvt c = hmx_int_cvt_init(0, hmx_int_mxfp4_lut, n_tiles);
+    struct hmx_int_cvt c = hmx_int_cvt_init(0, hmx_int_mxfp4_lut, n_tiles, g->odd);
     for (uint32_t t = 0; t < n_tiles; t++) {
         const HVX_Vector * vsrc = (const HVX_Vector *) (src + t * tile_stride);
         HVX_Vector *       vdst = hmx_int_tile(dst, t);
@@ -356,7 +357,7 @@ static void hmx_int_convert_mxfp4(uint8_t * restrict dst, const uint8_t * restri
 // complement: the value is center + |d| * (n' - mid), center = m + (mid - 0.5) * d + 0.5 * |d|.
 // Returns the unit of w8 times 127.5; f, the sign of d and the accumulators to start from go to vectors 0 .. 3 of the tiles.
 static inline HVX_Vector hmx_int_prepare_offset(uint8_t * restrict dst, const uint8_t * restrict scales, uint32_t n_tiles,
-                                                uint32_t tile_stride, uint32_t bits, uint32_t shift) {
+                                                uint32_t tile_stride, uint32_t bits, uint32_t shift, bool odd) {
     const HVX_Vector one_hf = HMX_INT_ONE_HF;
     const HVX_Vector abs_sf = Q6_V_vsplat_R(0x7FFFFFFF);
     const HVX_Vector middle = hvx_vec_splat_f32((float) (1 << (bits - 1)) - 0.5f);
@@ -382,7 +383,7 @@ static inline HVX_Vector hmx_int_prepare_offset(uint8_t * restrict dst, const ui
     const HVX_Vector     zero  = Q6_Vb_vsplat_R(-(1 << (bits - 1)));
     const HVX_Vector     half  = hvx_vec_splat_f32(0.5f);
     const HVX_Vector     lift  = hvx_vec_splat_f32(8192.5f);  // conversion cuts
-    const HVX_VectorPair drop  = Q6_W_vcombine_VV(Q6_Vh_vsplat_R(-8193), Q6_Vh_vsplat_R(-8192));
+    const HVX_VectorPair drop  = Q6_W_vcombine_VV(Q6_Vh_vsplat_R(odd - 8193), Q6_Vh_vsplat_R(-8192 - odd));
     for (uint32_t t = 0; t < n_tiles; t++) {
         const HVX_Vector     s    = hvx_vmem(scales + t * tile_stride);
         const HVX_VectorPair dm   = hmx_int_mul_hf(s, one_hf);
@@ -406,8 +407,8 @@ static inline HVX_Vector hmx_int_prepare_offset(uint8_t * restrict dst, const ui
 
 static void hmx_int_convert_q4_1(uint8_t * restrict dst, const uint8_t * restrict src, uint32_t n_tiles, uint32_t tile_stride,
                                  const struct hmx_int_group * g) {
-    const HVX_Vector   vmax = hmx_int_prepare_offset(dst, src + 512, n_tiles, tile_stride, 4, 4);
-    struct hmx_int_cvt c    = hmx_int_cvt_init(0, NULL, n_tiles);
+    const HVX_Vector   vmax = hmx_int_prepare_offset(dst, src + 512, n_tiles, tile_stride, 4, 4, g->odd);
+    struct hmx_int_cvt c    = hmx_int_cvt_init(0, NULL, n_tiles, g->odd);
 
     for (uint32_t t = 0; t < n_tiles; t++) {
         const HVX_Vector *   vsrc  = (const HVX_Vector *) (src + t * tile_stride);
@@ -431,9 +432,9 @@ static void hmx_int_convert_q4_1(uint8_t * restrict dst, const uint8_t * restric
 // the flag plane has bits 2i (low nibble) and 2i + 1 (high nibble) for nibble vector i
 static void hmx_int_convert_q5_k(uint8_t * restrict dst, const uint8_t * restrict src, uint32_t n_tiles, uint32_t tile_stride,
                                  const struct hmx_int_group * g) {
-    const HVX_Vector   vmax = hmx_int_prepare_offset(dst, src + 512, n_tiles, tile_stride, 5, 5);
+    const HVX_Vector   vmax = hmx_int_prepare_offset(dst, src + 512, n_tiles, tile_stride, 5, 5, g->odd);
     const HVX_Vector   bit4 = Q6_Vb_vsplat_R(0x10);
-    struct hmx_int_cvt c    = hmx_int_cvt_init(0, NULL, n_tiles);
+    struct hmx_int_cvt c    = hmx_int_cvt_init(0, NULL, n_tiles, g->odd);
 
     for (uint32_t t = 0; t < n_tiles; t++) {
         const HVX_Vector *   vsrc  = (const HVX_Vector *) (src + t * tile_stride);
@@ -491,7 +492,7 @@ static void hmx_int_convert_q6_k(uint8_t * restrict dst, const uint8_t * restric
 
     const HVX_Vector   mask = Q6_Vb_vsplat_R(0x30);
     const HVX_Vector   bits = Q6_Vb_vsplat_R(0x3F);
-    struct hmx_int_cvt c    = hmx_int_cvt_init(-32, NULL, n_tiles);
+    struct hmx_int_cvt c    = hmx_int_cvt_init(-32, NULL, n_tiles, g->odd);
 
     #pragma nounroll
     for (uint32_t t = 0; t < 2 * n_tiles; t++) {
@@ -534,14 +535,13 @@ static void hmx_int_convert_q6_k(uint8_t * restrict dst, const uint8_t * restric
 #define HMX_INT_GROUP_SCALE_MAX 2047
 
 // Rounding errors of w8 don't cancel where activations have a mean, so mean times residual is added at the end. The mean
-// is in 2^MEAN_SHIFT activation steps; up to MEAN_MIN (1 / 15 to 1 / 7 of the standard
-// deviation) it is taken as 0.
+// is in units of 2^MEAN_SHIFT activation steps; up to MEAN_MIN (1 / 15 to 1 / 7 of the standard deviation) it is taken as 0.
 #define HMX_INT_MEAN_SHIFT  2
 #define HMX_INT_MEAN_MIN    24
 
 // Groups differ in their units. They are added in integers: r = unit / largest unit in 11 bits, twice per column for a
 // pair of tokens, may replace unit. column turns the sum into weights times activation steps.
-// skew: the residuals in units of the sum, for a mean of 1 / HMX_INT_MEAN steps, twice per column.
+// skew: the residuals in units of the sum, for a mean of 2^MEAN_SHIFT steps, twice per column.
 static __attribute__((noinline)) void hmx_int_group_scales(HVX_Vector * column, HVX_Vector * skew, HVX_Vector * r, const HVX_Vector * unit,
                                                            const HVX_Vector * residual, uint32_t n_groups) {
     HVX_Vector ref = unit[0];

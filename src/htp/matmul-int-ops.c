@@ -114,6 +114,7 @@ struct hmx_int_step {
     uint32_t                        n_rows;
     uint32_t                        tile;       // first k-tile
     uint32_t                        n_tiles;
+    uint32_t                        group0;     // groups along k before it
 
     // of the phase
     dma_addr_t                      act;
@@ -136,6 +137,7 @@ static bool hmx_int_phase(const struct hmx_int_mm * mm, struct hmx_int_step * st
     st->row       = mm->row_start;
     st->row_end   = mm->row_end;
     st->tile      = 0;
+    st->group0    = 0;
 
     if (mm->row_counts) {
         st->row       = 0;
@@ -180,8 +182,10 @@ static bool hmx_int_step_first(const struct hmx_int_mm * mm, struct hmx_int_step
 static bool hmx_int_step_next(const struct hmx_int_mm * mm, struct hmx_int_step * st) {
     st->idx++;
     st->tile += st->n_tiles;
+    st->group0 += mm->n_groups;
     if (st->tile == mm->n_k_tiles) {
-        st->tile = 0;
+        st->tile   = 0;
+        st->group0 = 0;
         st->row += st->n_rows;
         if (st->row == st->row_end) {
             st->phase++;
@@ -477,7 +481,7 @@ static void hmx_int_convert(struct hmx_int_thread * th, const struct hmx_int_ste
 
         htp_trace_event_start(th->tr, HTP_TRACE_EVT_HVX_W_DEQUANT, info);
         mm->convert(wgt + g * kparams->group * HMX_INT_WGT_TILE_SIZE, raw, hmx_int_group_tiles(mm, st, g),
-                    kparams->aligned_tile_size, &(struct hmx_int_group) { t.bias + 2 * g, t.scales + g, t.residual + g });
+                    kparams->aligned_tile_size, &(struct hmx_int_group) { t.bias + 2 * g, t.scales + g, t.residual + g, (st->group0 + g) & 1 });
         htp_trace_event_stop(th->tr, HTP_TRACE_EVT_HVX_W_DEQUANT, info);
 
         hmx_int_push_raw(th, st, n_groups, th->raw_buf);

@@ -174,7 +174,7 @@ static bool short_rows_plan(struct htp_short_rows * sr, uint32_t max_stride) {
     uint32_t span_per_row = 0;
     for (uint32_t s = 0; s < sr->nsrc; s++) {
         struct htp_short_rows_src * src = &sr->src[s];
-        if (src->nb[1] > max_stride) {
+        if (src->nb[1] > max_stride || src->nb[1] < sr->elem_size) {
             return false;
         }
         src->cols     = src->nb[1] < (src->ne - 1) * src->nb[0] + sr->elem_size;
