@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from hexpatch import proc
+from hexpatch import proc, workspace
 from hexpatch.errors import HexpatchError
 from hexpatch.repo import Repo
 
@@ -26,6 +26,7 @@ Say = Callable[[str], None]
 
 TEST_SOURCE = "tests/test-backend-ops.cpp"
 EXPORTED = ("ggml", TEST_SOURCE, "LICENSE")
+SECOND = "stack/test-backend-ops.cpp"  # beside src/: the stack's test, built against the base
 TEST = "test-backend-ops"
 STACK_TEST = "test-backend-ops-stack"
 CPU_LIBRARY = "libggml-cpu.so"  # a module has this suffix on macOS too
@@ -38,7 +39,18 @@ FLAGS = (
 )
 HARNESS = Path(__file__).parent / "harness"
 _PROGRESS = re.compile(r"^\[\s*(\d+(?:/\d+|%))\]\s+(.*)$")
+_FIRST = re.compile(r"error:|undefined reference|CMake Error|No space left|Killed")
+_ERROR = re.compile(rf"{_FIRST.pattern}|required from|In function")  # lines that may name a file
+_PLACE = re.compile(r"\b(?:src/((?:ggml|tests)/[^\s:]+)|(stack/test-backend-ops\.cpp)):")
 _MODES = {"100644": 0o644, "100755": 0o755, "120000": 0}
+
+
+class BuildFailed(HexpatchError):
+    """A build of a tree failed; the compiler found something in `files` of the tree, or SECOND."""
+
+    def __init__(self, message: str, hint: str, tree: str, files: Sequence[str]) -> None:
+        super().__init__(message, hint)
+        self.tree, self.files = tree, tuple(files)
 
 
 @dataclass(frozen=True)
@@ -61,11 +73,13 @@ class Tools:
     compiler: str
     generator: str
     ccache: str
+    more: str = ""  # the user's flags
 
     def lines(self) -> dict[str, str]:
         """Name and version of each tool, for evidence."""
         found = {"cmake": self.cmake, "compiler": self.compiler, "generator": self.generator}
-        return {**found, "ccache": self.ccache or "none", "flags": " ".join(FLAGS)}
+        flags = f"{' '.join(FLAGS)} {self.more}".rstrip()
+        return {**found, "ccache": self.ccache or "none", "flags": flags}
 
 
 # -- export ------------------------------------------------------------------------------
@@ -95,7 +109,7 @@ def export_tree(repo: Repo, tree: str, into: Path) -> None:
     for path in fresh:
         mode, oid = wanted[path]
         _write(into / path, path, mode, repo.read(oid, "blob"))
-    whole(note, json.dumps({p: list(entry) for p, entry in sorted(wanted.items())}))
+    keep(note, {p: list(entry) for p, entry in sorted(wanted.items())})
 
 
 def blob_at(repo: Repo, tree: str, path: str) -> str | None:
@@ -153,10 +167,9 @@ def _write(file: Path, path: str, mode: str, data: bytes) -> None:
     file.chmod(_MODES[mode])
 
 
-def whole(file: Path, text: str) -> None:
-    part = file.with_name(file.name + ".part")
-    part.write_text(text)
-    part.replace(file)
+def keep(file: Path, data: object) -> None:
+    """Write a note, as JSON, that only saves work."""
+    workspace.write_atomic(file, json.dumps(data).encode(), durable=False)
 
 
 # -- tools -------------------------------------------------------------------------------
@@ -172,12 +185,22 @@ def tools() -> Tools:
     c = os.environ.get("CC") or _first("cc", "gcc", "clang")
     cxx = os.environ.get("CXX") or _first("c++", "g++", "clang++")
     compiler = _version(cxx.split()[0]) if c and cxx else ""
+    if (asked := os.environ.get("CXX")) and not compiler:
+        raise HexpatchError(f"CXX={asked} is no compiler that can be run", "name one, or unset CXX")
     if not c or not cxx or not compiler:
         raise HexpatchError("no C and C++ compiler is installed", hint)
     generator = "Ninja" if shutil.which("ninja") else "Unix Makefiles"
     if generator != "Ninja" and not shutil.which("make"):
         raise HexpatchError("neither ninja nor make is installed", hint)
-    return Tools(cmake, c, cxx, compiler, generator, _version("ccache"))
+    names = ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS")
+    more = " ".join(f"{name}={value}" for name in names if (value := os.environ.get(name)))
+    return Tools(cmake, c, cxx, compiler, generator, _version("ccache"), more)
+
+
+def harness() -> list[tuple[str, str]]:
+    """Names and texts of what is built beside upstream's sources."""
+    files = sorted(p for p in HARNESS.iterdir() if p.suffix in {".txt", ".h", ".cpp"})
+    return [(path.name, path.read_text()) for path in files]
 
 
 def cores() -> int:
@@ -229,9 +252,9 @@ def build(
     log = state.resolve() / "logs" / f"build-{target}-{tree[:12]}.log"
     out = home / "build"
     built = Built(home, out / "bin", log, 0.0)
-    config = hashlib.sha256(
-        json.dumps([FLAGS, vars(with_tools), (HARNESS / "CMakeLists.txt").read_text()]).encode()
-    ).hexdigest()
+    # the folder's name is in what is built: in a moved one it would use the libraries of the old
+    parts = [str(home), FLAGS, vars(with_tools), (HARNESS / "CMakeLists.txt").read_text()]
+    config = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
     goals = {"ggml-cpu": tree}
     if not library_only:
         goals[TEST] = tree
@@ -244,7 +267,7 @@ def build(
     ):
         return built
     _make(repo, tree, built, goals, config=config, target=target, jobs=jobs, say=say)
-    whole(stamp, json.dumps({"config": config, "goals": {**done, **goals}}))
+    keep(stamp, {"config": config, "goals": {**done, **goals}})
     return Built(built.dir, built.bin, built.log, time.monotonic() - began)
 
 
@@ -263,7 +286,7 @@ def _make(
     src, out = home / "src", home / "build"
     say(f"export {tree[:12]}")
     export_tree(repo, tree, src)
-    second = home / "stack" / "test-backend-ops.cpp"
+    second = home / SECOND
     second.parent.mkdir(exist_ok=True)
     wanted = goals.get(STACK_TEST)
     if wanted is not None or not second.exists():
@@ -308,8 +331,9 @@ def run_cmake(
 ) -> None:
     """Configure where `config` is not what the folder was configured with, then build goals."""
     steps = []
-    if not (folder.mark.exists() and folder.mark.read_text() == config):
-        # other flags or another compiler: CMake's cache would keep the old ones
+    mark = hashlib.sha256(json.dumps([config, configure]).encode()).hexdigest()
+    if not (folder.mark.exists() and folder.mark.read_text() == mark):
+        # other flags, compilers or folders: CMake's cache would keep the old ones
         shutil.rmtree(folder.out, ignore_errors=True)
         steps.append(list(configure))
     workers = str(jobs or cores())
@@ -319,12 +343,22 @@ def run_cmake(
         heard = _Progress(say, title)
         if proc.run_logged(step, folder.log, cwd=folder.home, env=env, on_line=heard.line) != 0:
             doing = "building" if "--build" in step else "configuring"
-            raise HexpatchError(
-                f"{doing} {folder.what} failed; the end of its log:\n{proc.tail(folder.log, 25)}",
-                f"the whole log is {folder.log}",
-            )
+            raise _failed(f"{doing} {folder.what} failed", folder)
         if "--build" not in step:
-            folder.mark.write_text(config)
+            folder.mark.write_text(mark)
+
+
+def _failed(what: str, folder: Folder) -> BuildFailed:
+    """What the log of the last step says: first errors that its end does not show, and the end."""
+    text = folder.log.read_bytes().rpartition(b"\n$ ")[2].decode("utf-8", "replace")
+    end = proc.tail(folder.log, 25)
+    errors = [line for line in text.splitlines() if _ERROR.search(line)]
+    places = [found for line in errors for found in _PLACE.findall(line)]
+    files = list(dict.fromkeys(file or SECOND for file, _ in places))
+    unseen = [line for line in errors if _FIRST.search(line) and line not in end][:8]
+    told = [what, *unseen, "..."] if unseen else [what]
+    message = "\n".join(told) + f"; the end of its log:\n{end}"
+    return BuildFailed(message, f"the whole log is {folder.log}", folder.home.name, files)
 
 
 def _configure(src: Path, out: Path, second: Path) -> list[str]:

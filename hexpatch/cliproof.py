@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 
 from hexpatch import edge
-from hexpatch.cliroot import cli, complete, json_option, opened, revision
+from hexpatch.cliroot import cli, complete, json_option, opened, path_of, revision
 from hexpatch.errors import HexpatchError
 
 _target = click.option(
@@ -32,27 +32,58 @@ _checks = click.option(
 _env = click.option(
     "--env", multiple=True, metavar="NAME=VALUE", help="Simulator: GGML_HEXAGON_NAME for the runs."
 )
+_upto = click.option(
+    "--upto",
+    metavar="PATCH",
+    shell_complete=complete("patches"),
+    help="The stack only as far as PATCH.",
+)
+_group = click.option(
+    "--group",
+    metavar="NAME",
+    shell_complete=complete("groups"),
+    help="A group's branch alone, as export cuts it from the base.",
+)
 _ops = click.option("-o", "ops", multiple=True, metavar="OP", help="Ops, as for test-backend-ops.")
-_seconds = click.FloatRange(0, min_open=True)
+_seconds = click.FloatRange(0, 1e6, min_open=True)
+
+
+def _finite(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    """No range leaves out what is no number."""
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("nan is no time")
+    return value
+
+
 _params = click.option("-p", "params", metavar="REGEX", help="Parameters, as for test-backend-ops.")
 
 
 @cli.command()
 @_target
 @click.option("--base", "base_only", is_flag=True, help="Build the base instead of the stack.")
+@_upto
+@_group
 @_checks
 @click.pass_context
-def build(ctx: click.Context, target: str, base_only: bool, checks: str | None) -> None:
+def build(
+    ctx: click.Context,
+    target: str,
+    base_only: bool,
+    upto: str | None,
+    group: str | None,
+    checks: str | None,
+) -> None:
     """Build ggml and test-backend-ops of the stack.
 
     Each tree has its own build folder in .hexpatch/build; ccache is shared. The log is a file,
     its last lines are shown on failure. Target sim:NAME builds upstream's Hexagon backend with a
     stand-in for the SDK; after a kernel edit only that kernel is compiled again.
     """
-    from hexpatch import prove, render
+    from hexpatch import part, prove, render
 
+    which = part.choice(base_only=base_only, upto=upto, group=group)
     with opened(ctx) as session:
-        built = prove.build(session, target, base_only=base_only, checks=checks)
+        built = prove.build(session, target, which=which, checks=checks)
     render.out(f"built  {built.bin}  ({built.seconds:.0f} s)")
     render.out(f"log    {built.log}")
 
@@ -64,10 +95,12 @@ def build(ctx: click.Context, target: str, base_only: bool, checks: str | None) 
 @click.option("--quick", is_flag=True, help="Every op, of the slow ones only telling cases.")
 @click.option("--full", is_flag=True, help="Every case of every op.")
 @click.option("--base", "base_only", is_flag=True, help="Judge the base alone.")
+@_upto
+@_group
 @_checks
 @_env
 @click.option("-j", "--jobs", type=click.IntRange(1), help="Parallel cases, or simulated devices.")
-@click.option("--timeout", type=_seconds, help="Seconds per run of an op [900].")
+@click.option("--timeout", type=_seconds, callback=_finite, help="Seconds per run of an op [900].")
 @click.option("--fresh", is_flag=True, help="Run again although the result is known.")
 @json_option
 @click.pass_context
@@ -79,6 +112,8 @@ def validate(
     quick: bool,
     full: bool,
     base_only: bool,
+    upto: str | None,
+    group: str | None,
     checks: str | None,
     env: Sequence[str],
     jobs: int | None,
@@ -96,15 +131,16 @@ def validate(
     failure is known. Without -o, the ops of the patches are run. Results are kept with the trees
     they belong to. Exit status 1 if a case broke or got lost, or nothing could be judged.
     """
-    from hexpatch import prove, render
+    from hexpatch import part, prove, render
 
+    which = part.choice(base_only=base_only, upto=upto, group=group)
     with opened(ctx) as session:
         report, page = prove.validate(
             session,
             target,
             ops=ops,
             params=params,
-            base_only=base_only,
+            which=which,
             jobs=jobs,
             timeout=timeout,
             fresh=fresh,
@@ -137,7 +173,9 @@ def validate(
 @click.option("--base", "base_only", is_flag=True, help="Measure the base alone.")
 @_env
 @click.option("-j", "--jobs", type=click.IntRange(1), help="Simulated devices side by side.")
-@click.option("--timeout", type=_seconds, default=900.0, help="Seconds per case [900].")
+@click.option(
+    "--timeout", type=_seconds, callback=_finite, default=900.0, help="Seconds per case [900]."
+)
 @json_option
 @click.pass_context
 def bench(
@@ -158,7 +196,7 @@ def bench(
 
     From the counters and the device model's rates follows an estimated time: a range, with the
     sources of the rates. No line of it is measured on a device, and every line says so. Changes
-    nothing but the build folders.
+    nothing but the build folders. Exit status 1 if a case did not come to its end.
     """
     from hexpatch import bench as benching
     from hexpatch import prove, render
@@ -177,9 +215,14 @@ def bench(
         )
     if as_json:
         render.as_json(benching.to_json(rows, device))
-        return
-    for line in benching.lines(rows, device):
-        render.out(line)
+    else:
+        for line in benching.lines(rows, device):
+            render.out(line)
+    lost = benching.unmeasured(rows)
+    for text in lost:
+        render.warn(f"not measured: {text}")
+    if lost:
+        ctx.exit(1)
 
 
 @cli.command()
@@ -205,22 +248,27 @@ def inspect(
 
     Compiles the DSP sources of base and stack for the real arch of the device model, with a clang
     that has the Hexagon target, and shows functions (matching REGEX) that came out differently. It
-    is not Qualcomm's compiler: compare versions with it, don't count cycles.
+    is not Qualcomm's compiler: compare versions with it, don't count cycles. Exit status 1 if a
+    file could not be compiled.
     """
     from hexpatch import inspecting, prove, render
 
     with opened(ctx) as session:
         found = prove.inspect(session, target, functions=functions, base_only=base_only, jobs=jobs)
+    lost = inspecting.failed(found)
+    for text in lost:
+        render.warn(f"not compiled: {text}")
     chosen = inspecting.shown(found, alone=base_only, every=every or functions is not None)
     if as_json:
         render.as_json(inspecting.to_json(chosen))
-        return
-    if not chosen:
+    elif chosen:
+        head, *rows = inspecting.table(chosen, alone=base_only)
+        render.table(rows, head=head)
+    else:
         what = "no function has spills in loops" if base_only else "no function differs"
         render.say(f"{what} ({len(found)} looked at; --all shows them)")
-        return
-    head, *rows = inspecting.table(chosen, alone=base_only)
-    render.table(rows, head=head)
+    if lost:
+        ctx.exit(1)
 
 
 @cli.command()
@@ -251,7 +299,7 @@ def export(
 
     with opened(ctx) as session:
         made = exporting.run(
-            session, groups, onto=onto, out=Path(folder) if folder else None, force=force
+            session, groups, onto=onto, out=path_of(ctx, folder) if folder else None, force=force
         )
     if as_json:
         render.as_json({"groups": [exporting.as_json(m) for m in made]})

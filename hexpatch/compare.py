@@ -10,7 +10,17 @@ from hexpatch import evidence
 from hexpatch.build import TEST_SOURCE, blob_at
 from hexpatch.evidence import CaseVerdict
 from hexpatch.repo import Repo
-from hexpatch.tbo import BAD, FAIL, OK, UNKNOWN, UNSUPPORTED, CaseResult, op_of
+from hexpatch.tbo import (
+    BAD,
+    CRASH,
+    FAIL,
+    OK,
+    TIMEOUT,
+    UNKNOWN,
+    UNSUPPORTED,
+    CaseResult,
+    op_of,
+)
 
 Cases = Mapping[str, CaseResult]
 
@@ -103,13 +113,18 @@ def _some(paths: Sequence[str], most: int = 12) -> str:
 
 
 def verdict_of(base: str | None, stack: str | None) -> str:
-    """What a case's two statuses mean together."""
-    if UNKNOWN in (base, stack):
+    """What a case's two statuses mean together.
+
+    A crash or a time-out is worse than a wrong number. A base that did not come to its end in time
+    says nothing of a case that fails with the stack.
+    """
+    if UNKNOWN in (base, stack) or (base == TIMEOUT and stack in BAD):
         return evidence.UNKNOWN
     if stack == OK:
         return evidence.PASSED if base == OK else evidence.FIXED if base in BAD else evidence.NEW
     if stack in BAD:
-        return evidence.STILL if base in BAD else evidence.BROKEN
+        same = base == CRASH or base == stack == FAIL
+        return evidence.STILL if same else evidence.BROKEN
     if base in (OK, FAIL) or (base is not None and base in BAD and stack is None):
         return evidence.LOST
     return evidence.UNSUPPORTED
@@ -153,8 +168,9 @@ def compare(base: Cases, stack: Cases, pairs: Mapping[str, str]) -> list[CaseVer
         before = base.get(pairs.get(name, name))
         status = before.status if before else None
         error = case.error
-        if not error and before is not None and status in BAD:
-            error = f"base: {before.error}" if before.error else ""
+        if before is not None and before.error and (status == TIMEOUT or not error):
+            told = f"base: {before.error}"
+            error = f"{error}; {told}" if error else told
         found.append(
             CaseVerdict(
                 case.op, case.params, status, case.status, verdict_of(status, case.status), error

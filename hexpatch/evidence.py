@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-FORMAT = 3
+FORMAT = 4
 PASSED, FIXED, BROKEN, LOST, NEW = "passed", "fixed", "broken", "lost", "new"
 STILL, UNSUPPORTED, UNKNOWN = "still failing", "unsupported", "unknown"
 FAILED = "failed"  # the verdict where only one tree was judged
@@ -18,6 +18,13 @@ TOTALS = ("passed", "failed", "fixed", "broken", "lost", "new", "unsupported")
 # in this order, worst first
 SHOWN = (BROKEN, LOST, FAILED, UNKNOWN, FLAKY, STILL, KNOWN, FIXED, NEW)
 _RED = (BROKEN, LOST, FAILED, UNKNOWN)
+# what the totals do not say
+_WORDS = (
+    (UNKNOWN, "not judged"),
+    (STILL, "failing before and after"),
+    (KNOWN, "known"),
+    (FLAKY, FLAKY),
+)
 
 
 @dataclass(frozen=True)
@@ -75,12 +82,19 @@ class Report:
     cached: bool = False
     simulated: str = ""  # the device model, where no real device was used
     faults: tuple[FaultRow, ...] = ()
+    judged: str = ""  # which part of the series, where it was not the whole stack
 
     @property
     def green(self) -> bool:
         """Something ran, nothing got worse, and nothing went wrong on the way."""
         ran = self.totals["passed"] + self.totals["failed"]
         return not self.problems and ran > 0 and not any(c.verdict in _RED for c in self.cases)
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Checks and variables of the runs, where there were any."""
+        named = ((name, self.tools.get(name, "none")) for name in ("checks", "settings"))
+        return tuple(f"{name} {value}" for name, value in named if value != "none")
 
     def of(self, verdict: str) -> list[CaseVerdict]:
         """The cases with a verdict."""
@@ -194,13 +208,14 @@ def headline(report: Report) -> str:
     if report.problems:
         return f"not a result: {report.problems[0]}"
     parts = [f"{n} {name}" for name, n in report.totals.items() if n and name != "unsupported"]
-    for verdict, words in ((STILL, "failing before and after"), (KNOWN, "known"), (FLAKY, FLAKY)):
+    for verdict, words in _WORDS:
         if found := len(report.of(verdict)):
             parts.append(f"{found} {words}")
     weak = "" if report.reference != "stack" else " (but only compared with itself)"
     made = f" (simulated {report.target})" if report.simulated else ""
+    part = f" ({report.judged})" if report.judged else ""
     colour = "green: " if report.green else "red: "
-    return colour + (", ".join(parts) or "nothing ran") + weak + made
+    return colour + (", ".join(parts) or "nothing ran") + weak + made + part
 
 
 # -- page --------------------------------------------------------------------------------

@@ -115,6 +115,12 @@ COLUMNS: Mapping[str, Callable[[FunctionReport], str]] = {
 }
 
 
+def failed(found: Sequence[Compared]) -> list[str]:
+    """What is to be said of files that could not be compiled: nothing was seen of them."""
+    sides = [(c.file, word, getattr(c, word)) for c in found for word in ("base", "stack")]
+    return [f"{file}: {word}: {r.error}" for file, word, r in sides if r is not None and r.error]
+
+
 def table(found: Sequence[Compared], *, alone: bool) -> list[list[str]]:
     """Header and a row per function; `a > b` where base and stack differ."""
     rows = [["file", "function", *COLUMNS]]

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from hexpatch import catalogue
 from hexpatch.errors import HexpatchError, InvalidSeries
-from hexpatch.evidence import BROKEN, FAILED, FLAKY, KNOWN, STILL, CaseVerdict
+from hexpatch.evidence import FAILED, FLAKY, KNOWN, LOST, STILL, UNKNOWN, CaseVerdict
 from hexpatch.seriesrules import OP, like
-from hexpatch.tbo import BAD, OK
+from hexpatch.tbo import BAD, OK, UNSUPPORTED
 from hexpatch.yamltree import Node, Reader, read
 
 FILE = Path(__file__).parent / "sim" / "known-failures.yaml"
@@ -134,13 +134,11 @@ def apply(
     entries: Sequence[Entry],
     cases: Sequence[CaseVerdict],
     whole: frozenset[str] = frozenset(),
-    *,
-    same: bool = False,
 ) -> tuple[tuple[CaseVerdict, ...], list[str]]:
     """Cases with what is known of them, and the entries that don't hold any more.
 
-    `whole` are the ops of which every case was run. `same`: the stack's kernels are the base's, so
-    an added case that fails does so at the base too.
+    `whole` are the ops of which every case was run. A known failure that the stack refuses, so that
+    another device computes it, is no loss.
     """
     problems = []
     for entry in entries:
@@ -160,8 +158,10 @@ def apply(
     for case in cases:
         reason = next((e.reason for e in entries if e.names(case)), None)
         failed = case.verdict in (FAILED, STILL, FLAKY) and case.base in BAD
-        added = same and case.verdict == BROKEN and case.base is None
-        if reason is not None and (failed or added):
+        late = case.verdict == UNKNOWN and case.base in BAD and case.stack in BAD
+        added = case.verdict == STILL and case.base is None
+        refused = case.verdict == LOST and case.base in BAD and case.stack == UNSUPPORTED
+        if reason is not None and (failed or late or added or refused):
             error = f"{case.error}; {reason}" if case.error else reason
             found.append(replace(case, verdict=KNOWN, error=error))
         else:

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from hexpatch import bench as benching
 from hexpatch import build as building
-from hexpatch import evidence, inspecting, knownfail, simbuild, simvalidate, workspace
+from hexpatch import evidence, inspecting, knownfail, part, reportfile, simbuild, simvalidate
 from hexpatch import validate as validation
 from hexpatch.bench import Row, Wish
-from hexpatch.build import Built
-from hexpatch.errors import UsageError
+from hexpatch.build import BuildFailed, Built
+from hexpatch.errors import HexpatchError, UsageError
 from hexpatch.evidence import Report
 from hexpatch.inspecting import Compared
 from hexpatch.knownfail import Entry
-from hexpatch.series import Target
+from hexpatch.part import Choice, Part
+from hexpatch.series import Patch, Target
 from hexpatch.session import Session
 from hexpatch.sim import devices
 from hexpatch.sim.devices import Device
 from hexpatch.simvalidate import Asked
 
 SIM = "sim:"
+_LISTED = (  # in the terminal, worst first
+    *(evidence.BROKEN, evidence.LOST, evidence.FAILED, evidence.UNKNOWN),
+    *(evidence.FLAKY, evidence.FIXED, evidence.STILL),
+)
+WHOLE = Choice()
 
 
 def _target(session: Session, name: str) -> Target:
@@ -55,28 +63,58 @@ def _number(target: Target, option: str) -> int | None:
 
 
 def build(
-    session: Session, target: str, *, base_only: bool = False, checks: str | None = None
+    session: Session, target: str, *, which: Choice = WHOLE, checks: str | None = None
 ) -> Built:
-    """Build the stack's tree (or the base's) for a target."""
+    """Build the stack's tree (or the chosen part's) for a target."""
     options = _target(session, target)
+    if checks is not None and not target.startswith(SIM):
+        raise UsageError(f"--checks is for targets {SIM}NAME, not for {target}")
     device = device_of(session, target) if target.startswith(SIM) else None
-    tree = session.base.tree if base_only else session.stack.tree
-    session.store.flush()
+    chosen = part.find(session, which)
+    for line in (chosen.text, *chosen.notes):
+        if line:
+            session.say(line)
+    tree = chosen.tree
     jobs = _number(options, "jobs")
-    if device is None:
-        return building.build(
-            session.repo, session.ws.state, tree, target=target, jobs=jobs, say=session.say
+    with _blaming(session, chosen.patches):
+        if device is None:
+            return building.build(
+                session.repo, session.ws.state, tree, target=target, jobs=jobs, say=session.say
+            )
+        made = simbuild.build(
+            session.repo,
+            session.ws.state,
+            tree,
+            arch=device.arch,
+            checked=bool(_checks(options, checks)),
+            jobs=jobs,
+            say=session.say,
         )
-    made = simbuild.build(
-        session.repo,
-        session.ws.state,
-        tree,
-        arch=device.arch,
-        checked=bool(_checks(options, checks)),
-        jobs=jobs,
-        say=session.say,
-    )
     return Built(made.dir, made.bin, made.log, made.seconds)
+
+
+@contextlib.contextmanager
+def _blaming(session: Session, patches: Sequence[Patch]) -> Iterator[None]:
+    """A failed build names the patches that change what the compiler complains of."""
+    try:
+        yield
+    except BuildFailed as error:
+        told = "this is the base itself, without a patch"
+        if error.tree != session.base.tree or building.SECOND in error.files:
+            files = [f if f != building.SECOND else building.TEST_SOURCE for f in error.files]
+            told = _changed_by(session, files, {p.name for p in patches})
+        raise HexpatchError(f"{error.message}\n{told}".rstrip(), error.hint) from None
+
+
+def _changed_by(session: Session, files: Sequence[str], names: Collection[str]) -> str:
+    """Who changes these files, a line for each."""
+    before, by = session.base.tree, {file: list[str]() for file in files}
+    for made in session.stack.patches:
+        for change in session.repo.raw_diff(before, made.tree) if made.name in names else ():
+            by.get(change.path.decode("utf-8", "replace"), []).append(made.name)
+        before = made.tree
+    changed = [f"{file} is changed by {', '.join(who)}" for file, who in by.items() if who]
+    return "\n".join(changed)
 
 
 def _checks(target: Target, asked: str | None) -> tuple[str, ...]:
@@ -91,7 +129,7 @@ def validate(
     *,
     ops: Sequence[str],
     params: str | None,
-    base_only: bool,
+    which: Choice = WHOLE,
     jobs: int | None,
     timeout: float | None,
     fresh: bool,
@@ -100,68 +138,90 @@ def validate(
     checks: str | None = None,
     env: Sequence[str] = (),
 ) -> tuple[Report, Path]:
-    """Judge the stack against its base; the report, and its page on disk."""
+    """Judge the stack (or a part of it) against its base; the report, and its page on disk."""
     wanted = _target(session, target)
     simulated = target.startswith(SIM)
     if not simulated and (checks is not None or env):
         raise UsageError(f"--checks and --env are for targets {SIM}NAME, not for {target}")
+    if quick + full + bool(ops) > 1:
+        raise UsageError("give only one of -o OP, --quick, --full: each says which ops are run")
     device = device_of(session, target) if simulated else None
-    tree = session.base.tree if base_only else session.stack.tree
-    session.store.flush()
-    listed = wanted.options.get("ops", ())
-    default = tuple(listed) if isinstance(listed, tuple) else ()
-    if not default:
-        default = tuple(dict.fromkeys(op for p in session.series.active for op in p.ops))
+    chosen = part.find(session, which)
+    default = _default_ops(wanted, chosen)
+    unnamed = [] if ops or quick or full else _without_ops(wanted, chosen)
     jobs = jobs or _number(wanted, "jobs")
     limit = timeout or float(_number(wanted, "timeout") or 900)
-    if device is None:
-        more = ("quick",) if quick else ("all",) if full else ()
-        report = validation.validate(
-            session.repo,
-            session.ws.state,
-            session.base.tree,
-            tree,
-            target=target,
-            ops=(*ops, *more),
-            params=params,
-            base_only=base_only,
-            jobs=jobs,
-            timeout=limit,
-            default_ops=default,
-            fresh=fresh,
-            say=session.say,
-        )
-    else:
-        asked = Asked(
-            ops=tuple(ops),
-            params=params,
-            quick=quick,
-            full=full,
-            base_only=base_only,
-            checks=_checks(wanted, checks),
-            env=_settings(env),
-            jobs=jobs,
-            timeout=limit,
-            fresh=fresh,
-        )
-        report = simvalidate.validate(
-            session.repo,
-            session.ws.state,
-            session.base.tree,
-            tree,
-            device,
-            asked,
-            default_ops=default,
-            known=_known(session, wanted),
-            say=session.say,
-        )
-    folder = session.ws.state / "results" / target
-    name = f"{report.base_tree[:12]}-{report.stack_tree[:12]}"
-    page = folder / f"{name}.html"
-    title = f"{target}: {session.series.base.name}"
-    workspace.write_atomic(page, evidence.to_html(report, title).encode())
-    workspace.write_atomic(folder / f"{name}.json", evidence.to_json(report).encode())
-    return report, page
+    with _blaming(session, chosen.patches):
+        if device is None:
+            more = ("quick",) if quick else ("all",) if full else ()
+            report = validation.validate(
+                session.repo,
+                session.ws.state,
+                session.base.tree,
+                chosen.tree,
+                target=target,
+                ops=(*ops, *more),
+                params=params,
+                base_only=which.base_only,
+                jobs=jobs,
+                timeout=limit,
+                default_ops=default,
+                fresh=fresh,
+                say=session.say,
+            )
+        else:
+            asked = Asked(
+                ops=tuple(ops),
+                params=params,
+                quick=quick,
+                full=full,
+                base_only=which.base_only,
+                checks=_checks(wanted, checks),
+                env=_settings(env),
+                jobs=jobs,
+                timeout=limit,
+                fresh=fresh,
+            )
+            report = simvalidate.validate(
+                session.repo,
+                session.ws.state,
+                session.base.tree,
+                chosen.tree,
+                device,
+                asked,
+                default_ops=default,
+                known=_known(session, wanted),
+                say=session.say,
+            )
+    report = _told(report, chosen)
+    if unnamed:
+        note = f"no `ops:` in series.yaml, so nothing was run for their sake: {', '.join(unnamed)}"
+        report = replace(report, notes=(note, *report.notes))
+    title = ", ".join(filter(None, (f"{target}: {session.series.base.name}", chosen.name)))
+    return report, reportfile.publish(session.ws.state / "results" / target, report, title)
+
+
+def _default_ops(target: Target, chosen: Part) -> tuple[str, ...]:
+    """What runs without -o: the ops of the target, else those of the patches judged."""
+    listed = target.options.get("ops", ())
+    if isinstance(listed, tuple) and listed:
+        return listed
+    return tuple(dict.fromkeys(op for patch in chosen.patches for op in patch.ops))
+
+
+def _without_ops(target: Target, chosen: Part) -> list[str]:
+    """Patches that others' ops would be run without, where the ops come from the patches."""
+    if target.options.get("ops") or not any(patch.ops for patch in chosen.patches):
+        return []
+    return [patch.name for patch in chosen.patches if not patch.ops]
+
+
+def _told(report: Report, chosen: Part) -> Report:
+    """The report says what was judged; a kept result may come from another part of equal tree."""
+    if not chosen.name:
+        return report
+    notes = (f"judged: {chosen.text}", *chosen.notes, *report.notes)
+    return replace(report, judged=chosen.name, notes=notes)
 
 
 def bench(
@@ -180,16 +240,19 @@ def bench(
     device = device_of(session, target)
     tree = session.base.tree if base_only else session.stack.tree
     session.store.flush()
+    if not base_only:
+        part.tell_unrefreshed(session)
     wish = Wish(tuple(ops), params, tuple(shapes), _settings(env), base_only, jobs, timeout)
-    found = benching.bench(
-        session.repo,
-        session.ws.state,
-        session.base.tree,
-        tree,
-        device,
-        wish,
-        say=session.say,
-    )
+    with _blaming(session, session.series.active):
+        found = benching.bench(
+            session.repo,
+            session.ws.state,
+            session.base.tree,
+            tree,
+            device,
+            wish,
+            say=session.say,
+        )
     return found, device
 
 
@@ -205,6 +268,8 @@ def inspect(
     device = device_of(session, target)
     trees = [session.base.tree] if base_only else [session.base.tree, session.stack.tree]
     session.store.flush()
+    if not base_only:
+        part.tell_unrefreshed(session)
     return inspecting.run(
         session.repo,
         session.ws.state,
@@ -217,13 +282,15 @@ def inspect(
 
 
 def _settings(env: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """NAME=VALUE pairs; the prefix GGML_HEXAGON_ may be left out."""
+    """NAME=VALUE pairs; the prefix GGML_HEXAGON_ may be left out. The model has readings of its
+    own: HEXPATCH_SIM_HMX_FP and _NAN."""
     found = {}
     for text in env:
         name, equals, value = text.partition("=")
         if not equals or not re.fullmatch("[A-Z][A-Z0-9_]*", name):
             raise UsageError(f"--env {text}: not NAME=VALUE", "as in `--env NHMX=0`")
-        found[name if "_HEXAGON_" in name else f"GGML_HEXAGON_{name}"] = value
+        whole = "_HEXAGON_" in name or name.startswith("HEXPATCH_SIM_HMX_")
+        found[name if whole else f"GGML_HEXAGON_{name}"] = value
     return tuple(sorted(found.items()))
 
 
@@ -257,8 +324,7 @@ def lines(report: Report) -> list[str]:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))] if rows else []
     out = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows]
     out += _tables(report)
-    words = (evidence.BROKEN, evidence.LOST, evidence.FAILED, evidence.FLAKY, evidence.FIXED)
-    shown = [c for word in (*words, evidence.STILL) for c in report.of(word)]
+    shown = [c for word in _LISTED for c in report.of(word)]
     out += [f"{c.verdict}: {c.op}({c.params}) {c.error}".rstrip() for c in shown[:40]]
     if len(shown) > 40:
         out.append(f"... and {len(shown) - 40} more, in the evidence")

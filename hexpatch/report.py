@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hexpatch import workspace
-from hexpatch.errors import HexpatchError
+from hexpatch.errors import HexpatchError, MissingObject
 from hexpatch.objects import LINK
 from hexpatch.patchfile import FileDiff, parse_patch
 from hexpatch.pick import text
@@ -38,7 +38,7 @@ def _entry(series: Series, patch: Patch) -> dict[str, Any]:
         "title": parsed.subject,
         "author": parsed.author,
         "date": parsed.author_date,
-        "state": "landed" if patch.landed else patch.state,
+        "state": patch.out or patch.state,
         "group": group,
         "files": files,
         "added": added,
@@ -100,7 +100,10 @@ def status(session: Session) -> dict[str, Any]:
     pending = workspace.read_pending(session.ws)
     if pending is not None:
         out["waiting"] = {"patch": pending["current"], "conflicts": pending["conflicts"]}
-    out["sync"], out["hint"] = _sync(session, out["tip"], failed, pending)
+    try:
+        out["sync"], out["hint"] = _sync(session, out["tip"], failed, pending)
+    except MissingObject as error:
+        out["sync"], out["hint"] = error.message, error.hint or ""
     out["patches"] = [_entry(session.series, p) for p in session.series.patches]
     commits = {} if failed else {a.name: a for a in session.stack.patches}
     for entry in out["patches"]:
@@ -113,6 +116,7 @@ def status(session: Session) -> dict[str, Any]:
 def _sync(
     session: Session, tip: str, failed: HexpatchError | None, pending: dict[str, Any] | None
 ) -> tuple[str, str]:
+    session.whole()
     if pending is not None:
         return (
             f"rebase waits: {pending['current']}",

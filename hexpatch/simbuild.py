@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hexpatch import build as builder
-from hexpatch.build import FLAGS, HARNESS, STACK_TEST, TEST, TEST_SOURCE, Folder, Say
+from hexpatch.build import FLAGS, HARNESS, SECOND, STACK_TEST, TEST, TEST_SOURCE, Folder, Say
 from hexpatch.errors import HexpatchError
 from hexpatch.repo import Repo
 from hexpatch.sim.root import Root, materialise
@@ -31,6 +31,7 @@ _ARGS = re.compile(r"ExternalProject_Add\(\s*htp-\$\{V\}(.*?)\)[ \t]*\n", re.S)
 _ARG = re.compile(r'-D([A-Za-z0-9_]+)=("[^"]*"|[^\s")]*)')
 _OPTION = re.compile(r'option\(\s*(\w+)\s+"[^"]*"\s+(\w+)\s*\)')
 _CACHED = re.compile(r'set\(\s*(\w+)\s+"?([^\s"]*)"?\s+CACHE\b')
+_SHELL = re.compile(r"""[\s'"\\$&;|<>()*?`#~!\[\]{}]""")  # in an unquoted word
 _SKEL = re.compile(r"build_htp_skel\((v\d+)\)")
 
 
@@ -110,6 +111,12 @@ def build(
             f"tree {tree[:12]} has no {HEXAGON}/htp: it is older than the Hexagon backend",
             "the simulator needs a base of b6845 (October 2025) or later",
         )
+    if odd := _SHELL.search(str(state)):
+        raise HexpatchError(
+            f"the simulator can't be built below {state}: upstream's toolchain file does not quote "
+            f"paths, and {odd[0]!r} means something to a shell",
+            "move the workspace to a folder whose path has no blanks and no such signs",
+        )
     roots = {kind: _root(state, kind, say) for kind in {False, checked}}
     goals = dict.fromkeys((TEST, "ggml-cpu", "ggml-hexagon", WATCH), tree)
     if bench:
@@ -145,7 +152,7 @@ class _Tree:
 
     def host(self, root: Root, goals: Mapping[str, str]) -> None:
         out = self.home / "build"
-        config = _hashed(FLAGS, vars(builder.tools()), *_harness(), str(root.sdk), root.clang)
+        config = _hashed(FLAGS, vars(builder.tools()), builder.harness(), str(root.sdk), root.clang)
         stamp, key = self.home / "built.json", _hashed(config, root.key)
         done = builder.stamped(stamp, key)
         if all(done.get(goal) == source for goal, source in goals.items()) and all(
@@ -164,14 +171,14 @@ class _Tree:
         # kernels' headers that the host includes have types (__fp16) that gcc has for ARM only
         compilers = {"CC": root.clang, "CXX": _cxx(root.clang)}
         self.make(what, out, configure, list(goals), config, compilers)
-        builder.whole(stamp, json.dumps({"config": key, "goals": {**done, **goals}}))
+        builder.keep(stamp, {"config": key, "goals": {**done, **goals}})
 
     def export(self, stack_test: str | None) -> Path:
         """Write the tree to disk; where the stack's test file is, or would be."""
         self.say(f"export {self.tree[:12]}")
         self.log.unlink(missing_ok=True)
         builder.export_tree(self.repo, self.tree, self.home / "src")
-        second = self.home / "stack" / "test-backend-ops.cpp"
+        second = self.home / SECOND
         second.parent.mkdir(exist_ok=True)
         if stack_test is not None:
             data = self.repo.read(stack_test, "blob")
@@ -207,7 +214,7 @@ class _Tree:
         self.make(what, out, configure, [], config)
         if not library.exists():
             raise HexpatchError(f"{what} was built, but there is no {library}")
-        builder.whole(stamp, json.dumps({"config": key, "goals": {library.name: self.tree}}))
+        builder.keep(stamp, {"config": key, "goals": {library.name: self.tree}})
         return out
 
     def make(
@@ -243,11 +250,6 @@ def _cxx(clang: str) -> str:
 
 def _roots(root: Root) -> list[str]:
     return [f"-DHEXAGON_SDK_ROOT={root.sdk}", f"-DHEXAGON_TOOLS_ROOT={root.tools}"]
-
-
-def _harness() -> list[str]:
-    names = ("CMakeLists.txt", "watch.cpp", "opbench.cpp")
-    return [(HARNESS / name).read_text() for name in names if (HARNESS / name).exists()]
 
 
 def _hashed(*parts: object) -> str:

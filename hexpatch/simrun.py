@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from hexpatch.errors import HexpatchError
 from hexpatch.faults import Fault, OpRun
 from hexpatch.sim.devices import Device, environment
 from hexpatch.simbuild import SimBuilt
+from hexpatch.simkept import Said, Shelf, measured
 from hexpatch.tbo import FAIL, OK, UNSUPPORTED, CaseResult, Unit, op_of, parse
 from hexpatch.tborun import Gatherer, Listing, Program, Results, execute, probed
 
@@ -50,20 +51,22 @@ class Heard:
     ops: list[OpRun] = field(default_factory=list)
     errors: dict[str, float] = field(default_factory=dict)
     exact: dict[str, float] = field(default_factory=dict)  # against float64; -1 = not computed
+    silent: int = 0  # processes that ran cases to their end and left no whole report
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, report: str, errors: str, done: proc.Finished) -> None:
-        """Add a process's report and errors; it compares its cases in the order it prints them."""
+        """Add a process's report and errors."""
         found = faults.read(report)
-        values = [line.split("\t") for line in errors.splitlines() if line.count("\t") == 2]
         run = parse(done.stdout)
-        ran = [c for b in run.blocks if not b.skipped for c in b.cases if c.status in (OK, FAIL)]
-        fits = len(ran) == len(values) or (run.truncated and len(ran) <= len(values))
+        values = measured(run, errors)
+        # a listing counts none, an older program also those it was not asked for
+        ran = any(c.status in (OK, FAIL) for b in run.blocks if b.total for c in b.cases)
         with self.lock:
+            self.silent += not found.whole and ran and not run.truncated
             self.faults += found.faults
             self.ops += found.ops
-            for case, (nmse, _, exact) in zip(ran, values, strict=False) if fits else ():
-                self.errors[case.name], self.exact[case.name] = float(nmse), float(exact)
+            for case, nmse, exact in values or ():
+                self.errors[case.name], self.exact[case.name] = nmse, exact
 
 
 @dataclass(frozen=True)
@@ -76,14 +79,26 @@ class SimProgram(Program):
     room: Path = Path()
     seed: int | None = FIRST_SEED
     counting: bool = False  # every op's counters are wanted, and errors against float64
+    shelf: Shelf | None = None  # of processes that need not be run again
     heard: Heard = field(default_factory=Heard, compare=False)
 
     def run(self, *args: str, timeout: float) -> proc.Finished:
-        """Run it, and take its report in."""
-        return self.other(self.exe, *args, timeout=timeout)
+        """Run it unless what it says is kept, and take its report in."""
+        said = self.shelf.take(self, args) if self.shelf else None
+        if said is None:
+            said = self._said(self.exe, args, timeout)
+            if self.shelf:
+                self.shelf.put(self, args, said)
+        self.heard.take(said.report, said.errors, said.done)
+        return said.done
 
     def other(self, exe: Path, *args: str, timeout: float) -> proc.Finished:
         """Run another program of the same build in these surroundings."""
+        said = self._said(exe, args, timeout)
+        self.heard.take(said.report, said.errors, said.done)
+        return said.done
+
+    def _said(self, exe: Path, args: Sequence[str], timeout: float) -> Said:
         number = next(_NUMBERS)
         report, errors = self.room / f"{number}.report", self.room / f"{number}.errors"
         env = {**self.environment(), **dict(self.variables), "HEXPATCH_ERRORS": str(errors)}
@@ -97,15 +112,15 @@ class SimProgram(Program):
         self.room.mkdir(parents=True, exist_ok=True)
         try:
             done = proc.run([exe, *args], cwd=exe.parent, env=env, timeout=timeout)
-            self.heard.take(_text(report), _text(errors), done)
+            return Said(done, _text(report), _text(errors))
         finally:
             report.unlink(missing_ok=True)
             errors.unlink(missing_ok=True)
-        return done
 
     def with_seed(self, seed: int) -> SimProgram:
         """The same with other inputs; what it reports is kept apart."""
-        return replace(self, seed=seed, heard=Heard())
+        shelf = replace(self.shelf, seed=seed) if self.shelf else None
+        return replace(self, seed=seed, shelf=shelf, heard=Heard())
 
 
 def _text(file: Path) -> str:
@@ -153,6 +168,7 @@ def list_cases(program: SimProgram, params: str | None) -> Listing:
 
     Cases of fused graphs are in the list, and not among the supported: they have to be run.
     """
+    program = replace(program, shelf=None)  # by its arguments, a listing looks like a run
     listing = replace(program, variables=(*program.variables, ("HEXPATCH_LIST", "1")))
     known = _listed(listing, params, "test")
     asked = {c.name: c.status for c in _listed(program, params, "support")}
@@ -227,25 +243,23 @@ class SimGatherer(Gatherer):
         for part in self.run(groups_of(todo), len(todo)):
             results.blocks[0].update(part.blocks[0])
             results.problems += part.problems
-        memo.update((n, results.blocks[0][n]) for n in todo if n in results.blocks[0])
+            results.notes += part.notes
+        held = results.blocks[0]
+        memo.update((n, held[n]) for n in todo if n in held)
+        results.blocks[0] = {n: held[n] for n in wanted if n in held} | held  # not as they came
         return results
 
     def run(self, groups: Sequence[Sequence[Unit]], cases: int) -> Iterable[Results]:
         """Results of the groups as they come."""
         done = 0
-        with ThreadPoolExecutor(max_workers=max(1, self.jobs)) as pool:
-            try:
-                waiting = {pool.submit(self.one, group): group for group in groups}
-                for future in as_completed(waiting):
-                    part = future.result()
-                    done += len(part.blocks[0])
-                    label = ", ".join(dict.fromkeys(u.op for u in waiting[future][:2]))
-                    self.say(f"ran {label} ({done}/{cases} cases)")
-                    yield part
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                proc.stop_all()
-                raise
+        with proc.pool(self.jobs) as pool:
+            waiting = {pool.submit(self.one, group): group for group in groups}
+            for future in as_completed(waiting):
+                part = future.result()
+                done += len(part.blocks[0])
+                label = ", ".join(dict.fromkeys(u.op for u in waiting[future][:2]))
+                self.say(f"ran {label} ({done}/{cases} cases)")
+                yield part
 
     def one(self, group: Sequence[Unit]) -> Results:
         """Results of one group."""

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import json
 import math
+import os
 import re
+import shlex
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hexpatch import build as builder
-from hexpatch import evidence, faults, knownfail, simbuild, simflaky, simrun, tbo
-from hexpatch.build import TEST, blob_at
-from hexpatch.compare import ALONE, LIMITS, REFERENCE, SIM, TOLERANCE, Plan, renamed
+from hexpatch import (
+    evidence,
+    faults,
+    knownfail,
+    reportfile,
+    simbuild,
+    simflaky,
+    simkept,
+    simrun,
+    tbo,
+)
+from hexpatch.build import STACK_TEST, TEST, TEST_SOURCE, blob_at
+from hexpatch.compare import ALONE, LIMITS, REFERENCE, SIM, TOLERANCE, Plan, renamed, verdict_of
 from hexpatch.errors import HexpatchError
-from hexpatch.evidence import CaseVerdict, Report
+from hexpatch.evidence import BROKEN, STILL, CaseVerdict, Report
 from hexpatch.knownfail import Entry
 from hexpatch.repo import Repo
 from hexpatch.sim.devices import Device
 from hexpatch.simbuild import SimBuilt
 from hexpatch.simrun import SimGatherer, SimProgram
-from hexpatch.tbo import OK, TIMEOUT, CaseResult, op_of
+from hexpatch.tbo import OK, CaseResult, op_of
 from hexpatch.tborun import Listing, Program, units_of
 from hexpatch.validate import Finding, Stage, Wanted, examine
 
@@ -139,11 +148,12 @@ def validate(
     want, quick = asked.wanted(default_ops)
     own_jobs = asked.jobs or builder.cores()
 
-    def make(tree: str) -> SimBuilt:
+    def make(tree: str, stack_test: str | None = None) -> SimBuilt:
         return simbuild.build(
             repo,
             state,
             tree,
+            stack_test=stack_test,
             arch=device.arch,
             checked=bool(asked.checks),
             jobs=asked.jobs,
@@ -157,25 +167,44 @@ def validate(
         "DSP compiler": base_built.clang,
         "simulator": base_built.key,
         "checks": ", ".join(asked.checks) or "none",
-        "settings": " ".join(f"{k}={v}" for k, v in asked.env) or "none",
+        "settings": shlex.join(f"{k}={v}" for k, v in asked.env) or "none",
         "seeds": ", ".join(map(str, simflaky.SEEDS)),
     }
-    listed = [str(e) + e.reason + str(e.count) for e in known]
-    key = _key(device.text, want.entries, want.params, quick, asked.base_only, tools, listed)
+    entries = knownfail.applying(known, target, base_tree, dict(asked.env))
+    expected = [repr(entry) for entry in entries]
+    key = reportfile.key(
+        *(device.text, want.entries, want.params, quick, asked.base_only, tools, expected),
+        *(base_tree, stack_tree, builder.harness()),
+    )
     name = f"{base_tree[:12]}-{stack_tree[:12]}-{key[:16]}.json"
     file = state.resolve() / "results" / target / name
-    if not asked.fresh and (kept := _kept(file)):
+    if not asked.fresh and (kept := reportfile.take(file)):
         return kept
 
-    room = state.resolve() / "scratch" / f"{target.replace(':', '-')}-{key[:16]}"
-    shutil.rmtree(room, ignore_errors=True)
-    programs = [
-        simrun.program(
-            built, device, room / side, exe=TEST, checks=asked.checks, variables=dict(asked.env)
+    room = _room(state.resolve() / "scratch", target.replace(":", "-"))
+
+    def program(built: SimBuilt, side: str, exe: str = TEST) -> SimProgram:
+        settings = dict(asked.env)
+        return simrun.program(
+            built, device, room / side, exe=exe, checks=asked.checks, variables=settings
         )
-        for side, built in (("base", base_built), ("stack", stack_built))
-    ]
+
+    def base_as_tested() -> SimProgram:
+        """The base's kernels under the stack's tests."""
+        built = make(base_tree, blob_at(repo, stack_tree, TEST_SOURCE))
+        return program(built, "added", STACK_TEST)
+
+    programs = [program(base_built, "base"), program(stack_built, "stack")]
+    shelves = simkept.open_shelves(
+        state.resolve() / "runs" / target,
+        [simkept.key(repo, tree, device.text, tools) for tree in (base_tree, stack_tree)],
+        fresh=asked.fresh,
+        checked=bool(asked.checks),
+    )
+    programs = [replace(p, shelf=shelf) for p, shelf in zip(programs, shelves, strict=True)]
     same = blob_at(repo, base_tree, "ggml") == blob_at(repo, stack_tree, "ggml")
+    if asked.fresh and same:
+        shutil.rmtree(shelves[0].folder, ignore_errors=True)  # the stack's alone is filled anew
     base, stack = programs if not asked.base_only else (programs[0], programs[0])
     if same:
         base = replace(base, heard=stack.heard)
@@ -195,10 +224,10 @@ def validate(
     )
     found = examine(stage, want)
     cases, repeated = _settled(stage, found)
+    cases = _failing_anyway(stage, cases, None if same else base_as_tested, found)
     cases = [_with_errors(case, base, stack) for case in cases]
-    entries = knownfail.applying(known, target, base_tree, dict(asked.env))
     whole = frozenset(c.op for c in cases) if want.params is None and not quick else frozenset()
-    judged, stale = knownfail.apply(entries, cases, whole, same=same)
+    judged, stale = knownfail.apply(entries, cases, whole)
     table, new = _faults(asked, base, stack, base_built, stack_built)
     problems = list(dict.fromkeys([*found.problems, *stale, *new]))
     totals = evidence.count(judged)
@@ -207,6 +236,8 @@ def validate(
     notes = [*plan.notes, *found.notes]
     if repeated:
         notes.append(f"{repeated} cases were repeated with other seeds, to tell flaky from failing")
+    for shelf, side in zip(shelves, ("base", "stack"), strict=True):
+        notes += simkept.note(shelf, side)
     report = Report(
         target=target,
         base_tree=base_tree,
@@ -226,24 +257,15 @@ def validate(
         faults=table,
     )
     shutil.rmtree(room, ignore_errors=True)
-    if not problems and not any(TIMEOUT in (c.base, c.stack) for c in judged):
-        builder.whole(_made(file), evidence.to_json(report))
+    reportfile.settle(file, report)
     return report
 
 
-def _key(*parts: object) -> str:
-    return hashlib.sha256(json.dumps([evidence.FORMAT, QUICK, *parts]).encode()).hexdigest()
-
-
-def _made(file: Path) -> Path:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    return file
-
-
-def _kept(file: Path) -> Report | None:
-    with contextlib.suppress(OSError, ValueError):
-        return replace(evidence.from_json(file.read_text()), cached=True)
-    return None
+def _room(scratch: Path, target: str) -> Path:
+    """A folder of this run alone: a process of a killed one may still write into that one's."""
+    for old in scratch.glob(f"{target}-*"):
+        shutil.rmtree(old, ignore_errors=True)
+    return scratch / f"{target}-{os.getpid()}-{time.time_ns():x}"
 
 
 def _notes(repo: Repo, base: str, stack: str) -> tuple[str, ...]:
@@ -272,13 +294,7 @@ def _settled(stage: SimStage, found: Finding) -> tuple[list[CaseVerdict], int]:
     def again(program: Program) -> simflaky.Again:
         def run(names: Sequence[str], seed: int) -> dict[str, CaseResult]:
             assert isinstance(program, SimProgram)
-            ops: dict[str, tuple[str, ...]] = {}
-            for name in names:
-                ops[op_of(name)] = (*ops.get(op_of(name), ()), name)
-            listing = Listing(ops, frozenset(names))
-            runner = stage.gatherer(program.with_seed(seed), listing, None)
-            results = runner.gather(units_of(names))
-            return {n: c for n, c in results.blocks[0].items() if c.status in (OK, *tbo.BAD)}
+            return _single(stage, program.with_seed(seed), names)
 
         return run
 
@@ -294,6 +310,46 @@ def _settled(stage: SimStage, found: Finding) -> tuple[list[CaseVerdict], int]:
     except HexpatchError as e:
         found.problems.append(e.message)
         return found.verdicts, 0
+
+
+def _single(stage: SimStage, program: SimProgram, names: Sequence[str]) -> dict[str, CaseResult]:
+    """What some cases give with a program: passed or failed, the rest is left out."""
+    ops: dict[str, tuple[str, ...]] = {}
+    for name in names:
+        ops[op_of(name)] = (*ops.get(op_of(name), ()), name)
+    results = stage.gatherer(program, Listing(ops, frozenset(names)), None).gather(units_of(names))
+    return {n: c for n, c in results.blocks[0].items() if c.status in (OK, *tbo.BAD)}
+
+
+def _failing_anyway(
+    stage: SimStage,
+    cases: Sequence[CaseVerdict],
+    base: Callable[[], SimProgram] | None,
+    found: Finding,
+) -> list[CaseVerdict]:
+    """A case that the stack adds, and that fails with the base's kernels too, broke nothing.
+
+    `base` runs the stack's tests on the base's kernels; None where the stack has those itself.
+    """
+    names = {f"{c.op}({c.params})": c for c in cases if c.verdict == BROKEN and c.base is None}
+    failing = set(names)
+    if base is not None and names:
+        try:
+            results = _single(stage, base(), list(names))
+        except HexpatchError as e:  # tests of what the base has not
+            found.notes.append(f"added cases can't be run at the base: {e.message}")
+            return list(cases)
+        failing = {
+            name
+            for name, case in results.items()
+            if verdict_of(case.status, names[name].stack) == STILL
+        }
+    if failing:
+        found.notes.append(
+            f"{len(failing)} of the cases that the stack adds fail with the base's kernels too"
+        )
+    anyway = {names[name] for name in failing}
+    return [replace(c, verdict=STILL) if c in anyway else c for c in cases]
 
 
 def _with_errors(case: CaseVerdict, base: SimProgram, stack: SimProgram) -> CaseVerdict:
@@ -317,4 +373,10 @@ def _faults(
     there = faults.Side(base.heard.faults, (base_built.dsp, base_built.runtime))
     here = faults.Side(stack.heard.faults, (stack_built.dsp, stack_built.runtime))
     found = faults.rows(there, None if asked.base_only else here)
-    return tuple(found), [] if asked.base_only else faults.new_faults(found)
+    sides = {"base": base.heard.silent, "stack": 0 if asked.base_only else stack.heard.silent}
+    lost = [
+        f"{side}: {count} processes left no report of their faults (is the disk full?)"
+        for side, count in sides.items()
+        if count
+    ]
+    return tuple(found), lost if asked.base_only else [*lost, *faults.new_faults(found)]

@@ -38,6 +38,7 @@ Say = Callable[[str], None]
 # each is run again on its own: a crash or a time-out loses only the op it is in.
 BATCH_CASES, BATCH_OPS = 400, 24
 HUNT_RUNS, HUNT_CHUNK = 200, 150
+REPEATS = 3  # of a group that died although none of its cases does
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Program:
 
     def environment(self) -> dict[str, str]:
         """The user's, without what would change results."""
-        foreign = ("GGML_", "GIT_", "HEXPATCH_")
+        foreign = ("GGML_", "GIT_", "HEXPATCH_", "MALLOC_")
         env = {k: v for k, v in os.environ.items() if not k.startswith(foreign)}
         env.update(GGML_NO_BACKTRACE="1", LC_ALL="C.UTF-8")
         if self.second is not None:
@@ -241,6 +242,7 @@ class Results:
 
     blocks: list[dict[str, CaseResult]]
     problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def take(self, blocks: Sequence[Block]) -> None:
         """Add the cases of a run; the worse result of equal texts counts."""
@@ -335,10 +337,19 @@ class Gatherer:
         elif out.reason == KILLED:
             self.say(f"{label}: a process was killed from outside; its cases were run again")
         elif not culprits and out.died == CRASH and len(results.problems) == problems:
-            results.problems.append(
-                f"{label}: {_died(out)} when run together, but no case does alone"
-            )
+            self._together_again(results, label, only, _died(out))
         return True
+
+    def _together_again(self, results: Results, label: str, only: str, died: str) -> None:
+        """A crash that no case shows alone is a problem if it comes back, and else told."""
+        for _ in range(REPEATS):
+            again = execute(self.program, only, self.params, jobs=self.jobs, timeout=self.timeout)
+            if again.died:
+                results.problems.append(
+                    f"{label}: {died} when run together, but no case does alone"
+                )
+                return
+        results.notes.append(f"{label}: {died} once, and not in {REPEATS} more runs of the same")
 
     def _expected(self, results: Results, unit: Unit) -> list[str]:
         """Cases of a unit, from the listing and from what any device printed."""
@@ -369,6 +380,9 @@ class Gatherer:
                 results.problems.append(f"{op}: {out.problem}")
             still = results.lacking(chunk)
             if not out.died or not still:
+                continue
+            if len(chunk) == 1 and out.reason == KILLED:
+                results.problems.append(f"{chunk[0]}: killed from outside (is memory short?)")
                 continue
             if len(chunk) == 1:
                 self._blame(results, chunk[0], out, limit)

@@ -6,10 +6,7 @@ its results is compared with upstream's own code: a device compared with itself 
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import hashlib
-import json
 import re
 import shutil
 import time
@@ -18,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hexpatch import build as builder
-from hexpatch import evidence, tbo
+from hexpatch import evidence, reportfile, tbo
 from hexpatch.build import CPU_LIBRARY, STACK_TEST, TEST, TEST_SOURCE, Built
 from hexpatch.compare import (
     ALONE,
@@ -37,7 +34,7 @@ from hexpatch.errors import HexpatchError, UsageError
 from hexpatch.evidence import CaseVerdict, Report
 from hexpatch.repo import Repo
 from hexpatch.tbo import CRASH, FAIL, OK, TIMEOUT, UNKNOWN, UNSUPPORTED, CaseResult, Unit
-from hexpatch.tborun import Gatherer, Listing, Program, list_cases, probe, solo, units_of
+from hexpatch.tborun import Gatherer, Listing, Program, Results, list_cases, probe, solo, units_of
 
 Say = Callable[[str], None]
 
@@ -123,6 +120,11 @@ class Finding:
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
+    def hear(self, results: Results, side: str) -> None:
+        """What went wrong, and what else is to be said of a side's runs."""
+        self.problems += results.problems
+        self.notes += [f"{side}: {note}" for note in results.notes]
+
 
 def examine(stage: Stage, want: Wanted) -> Finding:
     """Run one selection on both sides and compare."""
@@ -153,7 +155,7 @@ def _run(
 ) -> None:
     there, here = lists
     results = stage.gatherer(stage.stack, here, want.params).gather(units)
-    found.problems += results.problems
+    found.hear(results, "base" if stage.plan.mode == ALONE else "stack")
     whole = {unit.op for unit in units if not unit.cases}
     single = {name for unit in units for name in unit.cases}
     old = [n for n in there.cases() if tbo.op_of(n) in whole or n in single]
@@ -199,7 +201,7 @@ def _second_device(
         idle = [n for n in idle if n in listing.supported or n not in mine]
         ask = units_of([*dead, *(idle if stage.plan.library_differs else ())])
         results = stage.gatherer(itself, listing, params).gather(ask)
-        found.problems += results.problems
+        found.hear(results, "stack")
         alone_ran = {n: c for n, c in results.blocks[0].items() if c.status != UNSUPPORTED}
         stack.update(results.blocks[0])
         if alone_ran:
@@ -225,12 +227,22 @@ def _as_listed(found: Finding, pairs: Mapping[str, str], there: Listing, here: L
 
 
 def _against_base(found: Finding, other: Mapping[str, CaseResult]) -> None:
-    """A result that is right by the stack, and not what the base's CPU backend gives, failed."""
+    """A result that is right by the stack, and not what the base's CPU backend gives, failed.
+
+    Where that one gives none, the stack was its own judge: then that is said.
+    """
     for name, case in other.items():
         held = found.stack.get(name)
         if case.status == FAIL and held is not None and held.status == OK:
             error = f"differs from the base's CPU backend: {case.error}"
             found.stack[name] = replace(held, status=FAIL, error=error)
+    right = [n for n, case in found.stack.items() if case.status == OK]
+    none = [n for n in right if n not in other or other[n].status not in (OK, FAIL)]
+    if none:
+        found.notes.append(
+            f"{len(none)} cases have no result of the base's CPU backend in the stack's library, "
+            f"as {none[0]}: they were compared with the stack itself"
+        )
 
 
 def _base_run(
@@ -239,7 +251,7 @@ def _base_run(
     """The base's own cases on the base alone."""
     if units:
         results = stage.gatherer(stage.base, there, params).gather(units)
-        found.problems += results.problems
+        found.hear(results, "base")
         found.base.update(results.blocks[0])
 
 
@@ -282,12 +294,12 @@ def validate(
     plan = Plan(ALONE, None, False, ()) if base_only else plan_for(repo, base_tree, stack_tree)
     wants = wanted(ops, default_ops, params)
     tools = builder.tools().lines()
-    asked = [plan.mode, [[w.entries, w.params] for w in wants], tools]
+    asked = [plan.mode, [[w.entries, w.params] for w in wants], vars(builder.tools())]
     harness = (builder.HARNESS / "CMakeLists.txt").read_text()
-    key = hashlib.sha256(json.dumps([evidence.FORMAT, asked, harness]).encode()).hexdigest()
+    key = reportfile.key(base_tree, stack_tree, asked, harness)
     name = f"{base_tree[:12]}-{stack_tree[:12]}-{key[:16]}.json"
     file = state.resolve() / "results" / target / name
-    if not fresh and (kept := _kept(file, base_tree, "" if base_only else stack_tree)):
+    if not fresh and (kept := reportfile.take(file)):
         return kept
     make = functools.partial(builder.build, repo, state, target=target, jobs=jobs, say=say)
     base, program, library = _programs(make, plan, base_tree, stack_tree)
@@ -320,20 +332,8 @@ def validate(
         tools=tools,
         reference=REFERENCE[plan.mode],
     )
-    if not problems and not any(TIMEOUT in (c.base, c.stack) for c in cases):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        part = file.with_suffix(".part")
-        part.write_text(evidence.to_json(report))
-        part.replace(file)
+    reportfile.settle(file, report)
     return report
-
-
-def _kept(file: Path, base_tree: str, stack_tree: str) -> Report | None:
-    with contextlib.suppress(OSError, ValueError):
-        report = evidence.from_json(file.read_text())
-        if (report.base_tree, report.stack_tree) == (base_tree, stack_tree):
-            return replace(report, cached=True)
-    return None
 
 
 def _programs(

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import pytest
 from conftest import World
-from test_simupstream import folder, real
+from test_simupstream import folder, pytestmark, real
 
-__all__ = ["folder", "real"]
-pytestmark = [
-    pytest.mark.upstream,
-    pytest.mark.slow,
-    pytest.mark.sim,
-    pytest.mark.xdist_group("builds"),
-]
+__all__ = ["folder", "pytestmark", "real"]
 
 
 def test_a_matrix_unit_with_fp16_sees_no_change(real: World) -> None:

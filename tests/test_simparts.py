@@ -5,22 +5,57 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from test_validate import tree_of
 
-from hexpatch import catalogue, estimate, faults, knownfail, simbuild, simrun
+from hexpatch import build, catalogue, estimate, faults, knownfail, prove, simbuild, simrun
+from hexpatch.build import HARNESS
 from hexpatch.errors import HexpatchError, InvalidSeries
 from hexpatch.evidence import CaseVerdict, FaultRow
 from hexpatch.faults import Fault, Side
 from hexpatch.inspecting import Compared, shown, table
 from hexpatch.proc import Finished
+from hexpatch.repo import init_bare
 from hexpatch.sim import devices
-from hexpatch.sim.inspect import FunctionReport
+from hexpatch.sim.inspect import FunctionReport, inspect
 from hexpatch.sim.inspectasm import Loop
 from hexpatch.simflaky import nearness
+
+# -- what a build depends on -------------------------------------------------------------------
+
+
+def test_an_edit_of_any_file_of_the_harness_is_a_new_build() -> None:
+    sources = [p for p in HARNESS.iterdir() if p.suffix in {".h", ".cpp", ".txt"}]
+    assert len(sources) > 3
+    assert dict(build.harness()) == {p.name: p.read_text() for p in sources}
+
+
+@pytest.mark.parametrize("name", ["my work", "a$b", "it's"])
+def test_a_folder_that_upstreams_link_rule_can_not_name_is_refused_at_once(
+    tmp_path: Path, name: str
+) -> None:
+    """Unrefused, it fails where the DSP library is linked, after all has been compiled."""
+    with init_bare(tmp_path / "repo.git") as repo:
+        tree = tree_of(repo, {f"{simbuild.HEXAGON}/htp/CMakeLists.txt": ""})
+        with pytest.raises(HexpatchError, match="the simulator can't be built below") as caught:
+            simbuild.build(repo, tmp_path / name, tree, arch=73, say=print)
+    assert "move the workspace" in str(caught.value.hint)
+
+
+def test_settings_of_the_backend_and_readings_of_the_model() -> None:
+    given = ["NHMX=0", "GGML_HEXAGON_HOSTBUF=0", "HEXPATCH_SIM_HMX_FP=xfp"]
+    assert [name for name, _ in prove._settings(given)] == [
+        "GGML_HEXAGON_HOSTBUF",
+        "GGML_HEXAGON_NHMX",
+        "HEXPATCH_SIM_HMX_FP",
+    ]
+
 
 # -- upstream's arguments ----------------------------------------------------------------------
 
@@ -269,3 +304,32 @@ def test_runs_side_by_side_keep_their_reports_apart(tmp_path: Path) -> None:
     assert [[op.counters for op in p.heard.ops] for p in own] == [
         [{"hvx_alu": n + 1}] for n in range(4)
     ]
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_the_compilers_of_inspect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that run, and those that would come next."""
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "hvx_hexagon_protos.h").touch()
+    clang = tmp_path / "clang"
+    clang.write_text(
+        f"#!/bin/sh\ncase $1 in --print-targets) echo hexagon;; --print-res*) echo {tmp_path};;"
+        f" *) touch {tmp_path}/began.$$; sleep 20;; esac\n"
+    )
+    clang.chmod(0o755)
+    htp = tmp_path / "ggml" / "src" / "ggml-hexagon" / "htp"
+    htp.mkdir(parents=True)
+    for n in range(8):
+        (htp / f"{n}.c").touch()
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 1.5)
+    began = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            inspect(tmp_path, arch=73, clang=str(clang), jobs=2)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert time.monotonic() - began < 10
+    assert len(list(tmp_path.glob("began.*"))) <= 2

@@ -152,3 +152,17 @@ def test_integer_tiles_are_counted(real: World) -> None:
     (case,) = whole.json["cases"]
     assert "hmx_stores" not in case["base"]["counters"]
     assert case["base"]["exact"] < 5e-4
+
+
+def test_attention_against_float64(real: World) -> None:
+    """Masks, sinks, ALiBi, softcap and shared KV heads go into the float64 reference."""
+    common = "hsk=64,hsv=64,nh=2,nr23=[4,1],kv=96,nb=9"
+    more = ("mask=0", "sinks=1", "max_bias=8.0", "type_K=q8_0,type_V=q8_0", "logit_softcap=0.5")
+    shapes = [f"FLASH_ATTN_EXT({common},{text})" for text in more]
+    asked = [part for shape in shapes for part in ("--shape", shape)]
+    ran = real.ok(
+        *("bench", "--target", "sim:sm7750", "--base", "--json", "--env", "NHMX=0"), *asked
+    )
+    found = [case["base"]["exact"] for case in ran.json["cases"]]
+    assert len(found) == len(shapes)
+    assert all(0 < error < 2e-6 for error in found), found

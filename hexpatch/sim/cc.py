@@ -95,7 +95,7 @@ CHECKED = (
 
 
 class Settings:
-    """What root.py wrote: the compiler, the flavour, where headers and the runtime are."""
+    """What root.py wrote: the compiler and the flavour. The root may have been moved since."""
 
     def __init__(self, path: str) -> None:
         made = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -105,8 +105,9 @@ class Settings:
         self.checked: bool = made["checked"]
         self.cpu: list[str] = made["cpu"]
         self.half: list[str] = made["half"]
-        self.lib: str = made["lib"]
-        self.incs: str = made["incs"]
+        root = Path(path).parents[3]
+        self.lib = str(root / "lib")
+        self.incs = str(root / "sdk" / "incs")
         self.base: list[str] = made["base"]
         self.wrap: list[str] = made["wrap"]
         self.ccache: str = made["ccache"]

@@ -12,7 +12,6 @@ import re
 import shutil
 import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -77,7 +76,7 @@ def inspect(
         def one(source: Path) -> list[FunctionReport]:
             return _report(compiler, flags, source, room, wanted)
 
-        with ThreadPoolExecutor(jobs or len(os.sched_getaffinity(0))) as pool:
+        with proc.pool(jobs or len(os.sched_getaffinity(0))) as pool:
             return tuple(report for part in pool.map(one, sources) for report in part)
 
 
@@ -153,7 +152,7 @@ def _report(
     wanted: re.Pattern[str] | None,
 ) -> list[FunctionReport]:
     made = room / f"{source.stem}.s"
-    done = proc.run([compiler, *flags, str(source), "-o", str(made)])
+    done = proc.run([compiler, *flags, str(source), "-o", str(made)], timeout=proc.COMPILE_SECONDS)
     if done.status:
         text = done.stderr.decode("utf-8", "replace")
         found = _ERROR.search(text)

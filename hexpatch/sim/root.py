@@ -25,7 +25,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,8 +99,6 @@ def materialise(into: Path, *, checked: bool, clang: str | None = None) -> Root:
                     "checked": checked,
                     "cpu": list(cpu),
                     "half": list(_half_flags(found)),
-                    "lib": str(root.lib),
-                    "incs": str(root.sdk / "incs"),
                     "base": list(_base_flags(found)),
                     "wrap": sorted(n[len("__wrap_") :] for n in cclink.defined(library, "__wrap_")),
                     "ccache": ccache,
@@ -206,7 +203,7 @@ def _runtime(room: Path, clang: Compiler, cpu: tuple[str, ...], ccache: str) -> 
         return made
 
     sources = sorted(RUNTIME.glob("*.c"))
-    with ThreadPoolExecutor(max(1, len(os.sched_getaffinity(0)))) as pool:
+    with proc.pool(len(os.sched_getaffinity(0))) as pool:
         made = list(pool.map(one, sources))
     library = lib / "libcdsprpc.so"
     argv = [clang.path, *RUNTIME_LINK, *map(str, made), "-o", str(library)]
@@ -216,7 +213,7 @@ def _runtime(room: Path, clang: Compiler, cpu: tuple[str, ...], ccache: str) -> 
 
 
 def _ran(argv: list[str]) -> None:
-    done = proc.run(argv)
+    done = proc.run(argv, timeout=proc.COMPILE_SECONDS)
     if done.status:
         text = done.stderr.decode("utf-8", "replace")
         raise HexpatchError(f"the simulator's runtime does not build:\n{text}", " ".join(argv))

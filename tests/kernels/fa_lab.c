@@ -39,14 +39,20 @@ API void lab_k(uint8_t * tiles, uint8_t * bias, uint8_t * scale, const uint8_t *
                      fa_int_store_shift(dk), fa_int_stats_at(stats, n_vec), center, (HVX_Vector *) buf, (HVX_Vector *) tmp);
 }
 
-API void lab_v(uint8_t * tiles, uint32_t stride, int wide, uint8_t * step, uint8_t * mean, const uint8_t * rows, uint32_t pitch, uint32_t n) {
-    fa_int_v_convert(tiles, stride, wide, (HVX_Vector *) step, (HVX_Vector *) mean, rows, pitch, n);
+API void lab_v(uint8_t * tiles, uint32_t stride, int wide, uint8_t * step, uint8_t * mean, const uint8_t * rows, uint32_t pitch, uint32_t n,
+               int first) {
+    fa_int_v_convert(tiles, stride, wide, (HVX_Vector *) step, (HVX_Vector *) mean, rows, pitch, n, first);
 }
 
 API void lab_q(uint8_t * tiles, uint8_t * scale, const uint8_t * rows, uint32_t pitch, int f32, uint32_t n, uint32_t dk, uint8_t * stats,
                uint8_t * buf, uint8_t * tmp) {
     *(HVX_Vector *) scale = fa_int_q_pack(tiles, rows, pitch, f32, n, hmx_ceil_div(dk, 32), fa_int_store_shift(dk), fa_int_q_norm(dk),
                                           fa_int_stats_at(stats, hmx_ceil_div(dk, 64)), (HVX_Vector *) buf, (HVX_Vector *) tmp);
+}
+
+// after lab_q
+API void lab_dots(uint8_t * dots, uint32_t dk, uint8_t * stats, uint8_t * buf, uint8_t * tmp) {
+    *(HVX_Vector *) dots = fa_int_q_dots((HVX_Vector *) buf, hmx_ceil_div(dk, 32), fa_int_stats_at(stats, hmx_ceil_div(dk, 64)), (HVX_Vector *) tmp);
 }
 
 API void lab_softmax(uint8_t * a, uint8_t * b, uint32_t n_keys, uint32_t n_rows, uint8_t * k_scale, uint8_t * q_scale,

@@ -89,7 +89,8 @@ MUTATIONS = (
      ':: "r"(act), "r"(wgt), "r"(range));\n'
      "        for (uint32_t r = 0; r < n_row_tiles; r++) {"),
     ("wrong half of the group scale", "product", "h = Q6_Vh_vshuffe_VhVh(w, w)", "h = w"),
-    ("rounding always up", "q4_0", "Q6_W_vcombine_VV(Q6_Vh_vsplat_R(-1), Q6_V_vzero())",
+    ("rounding always up", "q4_0",
+     "Q6_W_vcombine_VV(Q6_Vh_vsplat_R(odd - 1), Q6_Vh_vsplat_R(-odd))",
      "Q6_W_vcombine_VV(Q6_V_vzero(), Q6_V_vzero())"),
     ("sign of the scale ignored", "types", "return Q6_Vw_vasr_VwR(v, 31);", "return Q6_V_vzero();"),
     ("norm of one group only", "pack",

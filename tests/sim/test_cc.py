@@ -404,14 +404,16 @@ def test_ccache_skips_the_second_compile(
 def test_without_ccache(
     toolchain: Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The settings say whether there is one."""
+    """The settings say whether there is one, and not where they were written."""
     made = toolchain()
     copy = tmp_path / "root"
-    shutil.copytree(made.tools, copy / "tools")
+    shutil.copytree(made.sdk.parent, copy)
     settings = copy / "tools" / "Tools" / "lib" / "settings.json"
     text = settings.read_text()
+    assert str(made.sdk.parent) not in text
     settings.write_text(text.replace('"ccache": "', '"ccache": "", "was": "'))
-    shop = Shop(tmp_path, root.Root(made.sdk, copy / "tools", made.lib, made.clang, made.key))
+    places = (copy / "sdk", copy / "tools", copy / "lib")
+    shop = Shop(tmp_path, root.Root(*places, made.clang, made.key))
     monkeypatch.setenv("CCACHE_LOGFILE", str(tmp_path / "log"))
     assert shop.compiles("int f(void) { return 1; }") == ""
     assert "hexsim: Q6_R_no" in shop.refuses("int f(void) { return Q6_R_no(); }")

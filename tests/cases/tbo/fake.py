@@ -2,7 +2,7 @@
 
 $TBO_FAKE names a JSON file: `cases` (per program name, else "*"), `cases_of` (per
 library), `fused` (not in support mode),
-`libs` (what a CPU library does to a case: fail, fail@SEEDS, unsupported, crash, hang), `faults`
+`libs` (what a CPU library does to a case: fail, fail@SEEDS, unsupported, crash, killed, hang), `faults`
 (what a library's simulated DSP reports), and switches.
 """
 
@@ -112,6 +112,8 @@ for number, (name, lib) in enumerate(devices, 1):
             continue
         if what == "crash":
             os.abort()  # what is buffered is lost
+        if what == "killed":
+            os.kill(os.getpid(), 9)
         if what == "hang":
             time.sleep(60)
         if what == "fail":
