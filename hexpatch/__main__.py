@@ -6,6 +6,12 @@ def main() -> None:
 
     Collecting would cost a tenth of it, and so would the end, where Python frees every line.
     """
+    import signal
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # until a command runs, Ctrl-C ends this silently, as it ends any program
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
     import gc
     import os
     import sys

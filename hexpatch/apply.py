@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hexpatch import lockfile, oplog, proc, rebase, stack, workspace
 from hexpatch.checkout import Checkout
-from hexpatch.errors import HexpatchError
+from hexpatch.errors import HexpatchError, MissingObject
 from hexpatch.oplog import Step
 from hexpatch.repo import Repo, environment
 from hexpatch.rows import Row
@@ -62,8 +62,8 @@ def run(
     session.no_pending()
     if into is not None and into.resolve() == session.ws.checkout:
         into = None
-    if into is None and not force:
-        session.clean()
+    unreadable = into is None and not _readable(session, force)
+    if into is None and not force and not unreadable:
         session.in_sync()
     rows: list[Row] = []
     # the files are read after the stack is made: a large patch is then in memory once, not twice
@@ -79,10 +79,53 @@ def run(
         before = files = workspace.durable(session.ws.root)
     if into is not None:
         return _apply_into(session, before, files, Result(made, name, into.resolve(), None, rows))
-    keep = _rescue(session, made) if force else []
-    session.room_for(made.tip)
+    force = force or unreadable
+    session.store.flush()
+    keep: list[str] = []
+    if force:
+        keep = _remains(session, made) if unreadable else _rescue(session, made)
+    session.room_for(made.tip, hidden=not force)
     operation = session.step(files, made, before=before, force=force, keep=keep)
     return Result(made, name, session.ws.checkout, operation, rows)
+
+
+def _readable(session: Session, force: bool) -> bool:
+    """Refuse to overwrite work; False if even with the stack made again git can't read it."""
+    try:
+        _look(session, force)
+        return True
+    except MissingObject as error:
+        session.say(error.message)
+    session.say("the stack's commits are made again from the files")
+    session.made_again()
+    try:
+        _look(session, force)
+        return True
+    except MissingObject:
+        return False
+
+
+def _look(session: Session, force: bool) -> None:
+    if not force:
+        session.clean()
+        return
+    session.whole()
+    if session.checkout.exists:
+        session.checkout.dirty()
+
+
+def _remains(session: Session, made: Stack) -> list[str]:
+    """What there is to keep where git can't read the checkout: the files as they lie there."""
+    session.say("the checkout is made again, too: commits that were only there are lost")
+    if not session.checkout.exists:
+        return []
+    put = session.checkout.remains(made.tip)
+    return [_told(session, put)] if put else []
+
+
+def _told(session: Session, put: str) -> str:
+    session.say(f"the uncommitted changes are kept as {put[:12]}")
+    return put
 
 
 def _apply_into(session: Session, before: FileState, files: FileState, result: Result) -> Result:
@@ -102,13 +145,12 @@ def _rescue(session: Session, made: Stack) -> list[str]:
     for oid in dict.fromkeys(o for o in (tip, head) if o):
         known = oid in (session.applied_tip(), made.tip, made.base)
         if not known and (oid == tip or oid == session.stray()):
-            session.say(f"the checkout's commits are kept as {oid[:12]}")
+            session.say_kept(oid)
             keep.append(oid)
     if checkout.exists:
-        for put in (checkout.stash() if checkout.dirty() else None, checkout.autostash()):
+        for put in (checkout.stash(made.tip), checkout.autostash()):
             if put:
-                session.say(f"the uncommitted changes are kept as {put[:12]}")
-                keep.append(put)
+                keep.append(_told(session, put))
     return keep
 
 
@@ -121,6 +163,8 @@ def _check_lock(series: Series, made: Stack, locked: bool) -> None:
         return
     changed = lockfile.changed(lock, series, series.read)
     names = [p.name for p in lock.patches]
+    if changed and (files := lockfile.line_ends(lock, series)):
+        raise HexpatchError(lockfile.crlf(files), lockfile.LINE_ENDS)
     same = not changed and names == [p.name for p in series.active]
     same = same and lock.base.tree == made.base_tree
     locked_trees = [*((p.name, p.tree) for p in lock.patches), ("the whole stack", lock.tree)]
@@ -168,7 +212,11 @@ def checkout_into(session: Session, tip: str, into: Path) -> None:
             raise HexpatchError(
                 f"a `git {busy}` is not finished in {into}", f"`git {busy} --abort` there"
             )
-        if target.dirty():
+        try:
+            dirty = target.dirty()
+        except MissingObject as error:
+            raise HexpatchError(error.message, f"move {into} away and run again") from None
+        if dirty:
             raise HexpatchError(f"{into} has uncommitted changes", "commit or stash them first")
         names = target.in_the_way(tip)
         if names:

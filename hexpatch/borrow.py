@@ -57,6 +57,15 @@ class OwnClone:
             return None  # else a partial clone would try to fetch it, into itself
         return self._repo.resolve(rev)
 
+    def kind(self, rev: str) -> str | None:
+        """What a name stands for there: a commit, tree or blob; None where it is no name."""
+        if rev.startswith("-") or (_FULL.fullmatch(rev) and not self.has(rev)):
+            return None
+        found = self._repo.lookup(rev)
+        if found and found[1] == "tag":
+            found = self._repo.lookup(f"{rev}^{{}}")
+        return found[1] if found else None
+
     def is_tag(self, name: str) -> bool:
         """Is it the name of a tag?"""
         return self._repo.ref(f"refs/tags/{name}") is not None

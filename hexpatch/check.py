@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from hexpatch import lockfile
+from hexpatch.errors import HexpatchError
 from hexpatch.rows import Row
 from hexpatch.series import Series
 from hexpatch.session import Session
@@ -24,9 +27,19 @@ def check(session: Session, onto: str | None, *, fresh: bool = False) -> tuple[s
     if known is None:
         from hexpatch import fit
 
+        _tell_line_ends(session)
         session.store.keep = False
         known = fit.placed(session)
     return name, known
+
+
+def _tell_line_ends(session: Session) -> None:
+    """Patches fit with CRLF kernels, too, but they are not the ones that were committed."""
+    with contextlib.suppress(HexpatchError):  # a lock that can't be read is another matter
+        lock = lockfile.read(session.series.root)
+        if lock is not None and (files := lockfile.line_ends(lock, session.series)):
+            session.say(f"warning: {lockfile.crlf(files)}")
+            session.say(f"hint: {lockfile.LINE_ENDS}")
 
 
 def _locked(series: Series) -> list[Row] | None:
@@ -38,7 +51,7 @@ def _locked(series: Series) -> list[Row] | None:
     rows = []
     for patch in series.patches:
         if patch.name not in moved:
-            rows.append(Row(patch.name, "hold" if patch.state == "hold" else "landed"))
+            rows.append(Row(patch.name, patch.out))
             continue
         detail = tuple(f"{hunk} sits at line {line}" for _, hunk, line in moved[patch.name][:5])
         rows.append(Row(patch.name, "offset" if detail else "ok", detail))

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from hexpatch import evidence as records
 from hexpatch.tree import Tree
 
 REVIEW_LIMIT = 400  # changed lines; upstream's pace is an hour for 200 to 400
@@ -53,7 +54,8 @@ def evidence(results: Path, trees: Sequence[str]) -> list[Evidence]:
     found = []
     for path in sorted(results.rglob("*.json")) if results.is_dir() else ():
         try:
-            data = json.loads(path.read_bytes())
+            written = path.read_text("utf-8")
+            data = json.loads(written)
         except (OSError, ValueError):
             continue
         tree = data.get("stack_tree") if isinstance(data, dict) else None
@@ -62,15 +64,23 @@ def evidence(results: Path, trees: Sequence[str]) -> list[Evidence]:
         page = path.with_suffix(".html")
         files = (path, page) if page.is_file() else (path,)
         name = "-".join(path.relative_to(results).parts)
-        found.append(Evidence(name, files, tree, _result(data)))
-    return found
+        found.append(Evidence(name, files, tree, _result(data, written)))
+    shown = {(e.tree, e.line) for e in found if len(e.files) > 1}
+    return [e for e in found if len(e.files) > 1 or (e.tree, e.line) not in shown]
 
 
-def _result(data: Mapping[str, Any]) -> str:
-    totals = data.get("totals")
-    counts = totals.items() if isinstance(totals, dict) else ()
-    parts = [f"{count} {name}" for name, count in counts if count]
-    return f"target {data.get('target', '?')}: {', '.join(parts) or 'no totals'}"
+def _result(data: Mapping[str, Any], written: str) -> str:
+    """What was run, and the verdict with what speaks against it."""
+    where = f"target {data.get('target', '?')}"
+    try:
+        report = replace(records.from_json(written), judged="")
+    except ValueError:
+        return f"{where}: from another version of hexpatch"
+    asked = " ".join(f"-o {op}" for op in report.ops)
+    asked += f" -p {report.params}" if report.params is not None else ""
+    told = records.headline(report)
+    told = code(told) if report.problems else told
+    return f"{where}, {code(', '.join([asked.strip(), *report.settings]))}: {told}"
 
 
 def evidence_text(found: Sequence[Evidence], tree: str) -> str:
@@ -128,7 +138,7 @@ def _facts(facts: Facts) -> Iterator[str]:
         yield f"- stacked on {', '.join(facts.stacked_on)}, which has to go first"
     yield from (f"- {line}" for line in facts.policy)
     yield from (f"- marked as sent in the series: {line}" for line in facts.sent)
-    yield from (f"- warning: {line}" for line in facts.warnings)
+    yield from (f"- warning: {code(line)}" for line in facts.warnings)
     yield ""
     yield "Commits:"
     yield ""

@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from hexpatch import workspace
-from hexpatch.errors import HexpatchError
+from hexpatch.errors import HexpatchError, MissingObject
 from hexpatch.repo import Repo
 from hexpatch.workspace import BRANCH
+
+REPAIR = "`hexpatch apply` makes the stack's commits and the checkout again from the files"
 
 # What git leaves in a work tree's directory while one of its commands is half done.
 _HALF_DONE = {
@@ -22,6 +25,13 @@ _HALF_DONE = {
     "MERGE_HEAD": "merge",
     "sequencer": "cherry-pick",
 }
+_BEFORE_FORCE = "hexpatch: before --force"
+_SOMEBODY = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "hexpatch"), ("EMAIL", "hexpatch@localhost"))
+}
+_SHOW = ("--no-skip-worktree", "--no-assume-unchanged")
 _LEFT_OVER = (*_HALF_DONE, "MERGE_MSG", "MERGE_MODE", "AUTO_MERGE", "SQUASH_MSG")
 
 
@@ -156,6 +166,15 @@ class Checkout:
         """Commit that is checked out."""
         return self.repo.resolve("HEAD")
 
+    def lost(self) -> str | None:
+        """The commit that a detached HEAD names, if the store does not have it."""
+        try:
+            named = (self.repo.git_dir / "HEAD").read_text("ascii", "replace").strip()
+        except FileNotFoundError:
+            return None
+        detached = not named.startswith("ref: ")
+        return named if detached and not self.store.present([named]) else None
+
     def branch(self) -> str | None:
         """Full name of the branch that HEAD is on; None when it is detached."""
         status, out = self.repo.git_status("symbolic-ref", "-q", "HEAD", ok=(0, 1, 128))
@@ -164,7 +183,13 @@ class Checkout:
     def busy(self) -> str | None:
         """The git command that is half done here: HEAD is not yet what it will be."""
         top = self.repo.git_dir
-        return next((what for name, what in _HALF_DONE.items() if (top / name).exists()), None)
+        if (top / "rebase-apply" / "applying").exists():
+            return "am"
+        found = next((what for name, what in _HALF_DONE.items() if (top / name).exists()), None)
+        todo = top / "sequencer" / "todo"
+        if found == "cherry-pick" and todo.exists() and todo.read_bytes().startswith(b"revert"):
+            return "revert"
+        return found
 
     def autostash(self) -> str | None:
         """What `git rebase --autostash` has put aside until it ends."""
@@ -181,7 +206,10 @@ class Checkout:
         same second. With `note` the index keeps what it has found, if nobody else writes it now.
         """
         args = ("status", "--porcelain", "-z", "--untracked-files=no", "--no-renames")
-        out = self.repo.git(*args, env={"GIT_OPTIONAL_LOCKS": "1"} if note else None)
+        try:
+            out = self.repo.git(*args, env={"GIT_OPTIONAL_LOCKS": "1"} if note else None)
+        except HexpatchError as error:
+            raise MissingObject(error.message, REPAIR) from None
         return [field[3:] for field in out.split(b"\0") if field]
 
     def unmerged(self) -> list[bytes]:
@@ -189,17 +217,16 @@ class Checkout:
         out = self.repo.git("diff", "--name-only", "--diff-filter=U", "-z")
         return sorted({p for p in out.split(b"\0") if p})
 
-    def in_the_way(self, target: str) -> list[str]:
-        """Untracked files that a move to `target` would overwrite."""
+    def in_the_way(self, target: str, more: Iterable[bytes] = ()) -> list[str]:
+        """Untracked files that a move to `target`, and writing `more` files, would overwrite."""
         repo = self.repo
         if not (repo.git_dir / "index").exists():
             return []
         out = repo.git("diff-index", "--cached", "--name-only", "--diff-filter=D", "-z", target)
         found = set()
-        for name in filter(None, out.split(b"\0")):
+        for name in {*filter(None, out.split(b"\0")), *more}:
             path = self.path / os.fsdecode(name)
-            above = [p for p in path.parents if self.path in p.parents]
-            blocker = next((p for p in reversed(above) if p.is_symlink() or p.is_file()), path)
+            blocker = _blocker(self.path, path) or path
             if os.path.lexists(blocker):
                 found.add(os.fspath(blocker.relative_to(self.path)))
         tracked = self.tracked(sorted(found))
@@ -224,15 +251,78 @@ class Checkout:
         """Files that were touched or copied but not changed are no reason to refuse a move."""
         self.repo.git("update-index", "-q", "--refresh", ok=(0, 1))
 
-    def stash(self) -> str | None:
-        """A commit that holds the uncommitted changes; they stay where they are."""
-        env = {
-            f"GIT_{who}_{what}": value
-            for who in ("AUTHOR", "COMMITTER")
-            for what, value in (("NAME", "hexpatch"), ("EMAIL", "hexpatch@localhost"))
-        }
-        out = self.repo.git("stash", "create", "hexpatch: before --force", env=env)
+    def hidden(self, target: str) -> dict[str, list[str]]:
+        """Files that a move to `target` changes, with edits that git was told not to look at.
+
+        By the option of `git update-index` that makes git look again.
+        """
+        repo = self.repo
+        listed = [e for e in repo.git("ls-files", "-v", "-z").split(b"\0") if e]
+        flags = {e[2:]: e[:1] for e in listed if e[:1] == b"S" or e[:1].islower()}
+        if not flags:
+            return {}
+        moved = set(repo.git("diff-index", "--cached", "--name-only", "-z", target).split(b"\0"))
+        names = sorted(os.fsdecode(n) for n in moved & flags.keys())
+        names = [n for n in names if os.path.lexists(self.path / n)]
+        env = self._scratch()
+        for option in _SHOW:
+            repo.git("update-index", "-q", option, "--", *names, env=env)
+        args = ("diff-files", "--name-only", "-z", "--", *names)
+        out = repo.git("--literal-pathspecs", *args, env=env) if names else b""
+        found: dict[str, list[str]] = {}
+        for name in filter(None, out.split(b"\0")):
+            kinds = [flags[name] in b"Ss", flags[name].islower()]
+            for option in (o for o, on in zip(_SHOW, kinds, strict=True) if on):
+                found.setdefault(option, []).append(os.fsdecode(name))
+        return found
+
+    def _show(self, hidden: dict[str, list[str]], env: dict[str, str] | None = None) -> None:
+        """Let git look at these files again."""
+        for option, names in hidden.items():
+            self.repo.git("update-index", "-q", option, "--", *names, env=env)
+
+    def _scratch(self) -> dict[str, str]:
+        """The environment that makes git work on a copy of the index."""
+        copy = self.store.git_dir.parent / "index.tmp"
+        copy.unlink(missing_ok=True)
+        index = self.repo.git_dir / "index"
+        if index.exists():
+            shutil.copyfile(index, copy)
+        return {"GIT_INDEX_FILE": os.fspath(copy)}
+
+    def stash(self, target: str | None = None) -> str | None:
+        """A commit that holds the uncommitted changes; they stay where they are.
+
+        With a `target` that will be forced, also of what git does not look at, and of conflicts.
+        """
+        hidden = self.hidden(target) if target else {}
+        if target and self.head() is None:
+            return self.remains(target)
+        if hidden or self.unmerged():
+            env = self._scratch()
+            self._show(hidden, env)
+            return self._commit_of(env, "HEAD")
+        if not self.dirty():
+            return None
+        out = self.repo.git("stash", "create", _BEFORE_FORCE, env=_SOMEBODY)
         return out.decode().strip() or None
+
+    def remains(self, target: str) -> str | None:
+        """A commit on `target` with the files as they lie here, where git can't read its own."""
+        env = self._scratch()
+        Path(env["GIT_INDEX_FILE"]).unlink(missing_ok=True)
+        self.repo.git("read-tree", target, env=env)
+        return self._commit_of(env, target)
+
+    def _commit_of(self, env: dict[str, str], parent: str) -> str | None:
+        """A commit of the tracked files as they lie here; None if they are the parent's."""
+        repo = self.repo
+        repo.git("add", "-u", env=env)
+        tree = repo.git("write-tree", env=env).decode().strip()
+        if tree == repo.resolve(parent, "tree"):
+            return None
+        args = ("commit-tree", "-p", parent, "-m", _BEFORE_FORCE, tree)
+        return repo.git(*args, env=_SOMEBODY).decode().strip()
 
     def move(
         self, target: str, *, detach: bool, force: bool = False, index_only: bool = False
@@ -246,6 +336,8 @@ class Checkout:
             repo.git("read-tree", target)
             self._look_again()
         elif force or current is None:
+            if current is not None:
+                self._show(self.hidden(target))
             repo.git("read-tree", "--reset", "-u", target)
         elif current != target:
             self._look_again()
@@ -294,6 +386,8 @@ class Checkout:
                 self.remove()
             return
         head = was["head"]
+        if head is None:
+            return  # it was lost, or never checked out
         self.create(head)
         repo = self.repo
         index = repo.git_dir / "index"
@@ -325,8 +419,11 @@ class Checkout:
             )
         repo.git("update-index", "-z", "--index-info", stdin=b"".join(lines))
         for file in layout.files:
-            data = self.store.read(file.oid, "blob") if file.oid else None
-            _write_file(self.path, file.path, file.mode, data)
+            _remove_file(self.path, file.path)  # all of them first: folder and file may swap
+        for file in layout.files:
+            if file.oid:
+                data = self.store.read(file.oid, "blob")
+                _write_file(self.path, file.path, file.mode, data)
         repo.git("update-index", "-q", "--refresh", ok=(0, 1))
         (repo.git_dir / "MERGE_MSG").write_text(layout.message, encoding="utf-8")
         repo.git("update-ref", "--no-deref", "CHERRY_PICK_HEAD", layout.original)
@@ -336,19 +433,28 @@ class Checkout:
         return self.repo.git("write-tree").decode().strip()
 
 
-def _write_file(top: Path, path: bytes, mode: int, data: bytes | None) -> None:
+def _remove_file(top: Path, path: bytes) -> None:
+    """Remove a file, and the folders that it leaves empty."""
     target = top / os.fsdecode(path)
-    if target.is_symlink() or target.is_file():
-        target.unlink()
-    if data is None:
+    if _blocker(top, target) is not None or not (target.is_symlink() or target.is_file()):
         return
-    parent = target.parent
-    while not parent.exists():
-        parent = parent.parent
-    if not parent.is_dir():
-        return  # a file stands where a directory is wanted: the stages in the index say so
-    if target.is_dir():
-        return
+    target.unlink()
+    for folder in target.parents:
+        if folder == top or any(folder.iterdir()):
+            return
+        folder.rmdir()
+
+
+def _blocker(top: Path, target: Path) -> Path | None:
+    """The file or link that stands where a folder above the target is wanted."""
+    above = [folder for folder in target.parents if top in folder.parents]
+    return next((p for p in reversed(above) if p.is_symlink() or p.is_file()), None)
+
+
+def _write_file(top: Path, path: bytes, mode: int, data: bytes) -> None:
+    target = top / os.fsdecode(path)
+    if _blocker(top, target) is not None or target.is_dir():
+        return  # a conflict of file and folder: the stages in the index say so
     target.parent.mkdir(parents=True, exist_ok=True)
     if mode == 0o120000:
         target.symlink_to(os.fsdecode(data))

@@ -83,6 +83,11 @@ def opened(ctx: click.Context, *, write: bool = True) -> AbstractContextManager[
     return session.opened(start, said, render.say, offline=options["offline"], write=write)
 
 
+def path_of(ctx: click.Context, typed: str) -> Path:
+    """A path that somebody typed. With -C it starts in that folder, as it does for git."""
+    return Path(ctx.find_root().params["directory"] or "", typed)
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -13,6 +14,7 @@ from hexpatch.cliroot import (
     complete,
     json_option,
     opened,
+    path_of,
     revision,
     show_edited,
 )
@@ -28,7 +30,7 @@ from hexpatch.errors import HexpatchError, UsageError
     "--src",
     metavar="DIR=PATH",
     multiple=True,
-    help="New files below PATH upstream live in src/DIR here.",
+    help="New files below PATH upstream live in src/DIR here [the Hexagon kernels in src/htp].",
 )
 @click.pass_context
 def init(
@@ -41,10 +43,11 @@ def init(
 ) -> None:
     """Start a series: write series.yaml, pinned to a base.
 
-    Changes: series.yaml, patches/ and src/ in this folder. Refuses where a series is already.
+    Changes: series.yaml, patches/ and src/ in this folder, and .gitattributes where there is none:
+    the files are bytes, whatever core.autocrlf says. Refuses where a series is already.
     """
-    from hexpatch import edit, render, seriesedit, session, workspace
-    from hexpatch.series import DEFAULT_URL, Base
+    from hexpatch import render, seriesedit, session, starting, workspace
+    from hexpatch.series import DEFAULT_URL
 
     options = ctx.find_root().params
     root = edge.start_folder(options["directory"])
@@ -56,22 +59,14 @@ def init(
         if not sep or not name or not target:
             raise UsageError(f"--src {pair}: not of the form DIR=PATH")
         mapping[name] = target
-    if not src and repo is None and url is None:
-        mapping = {"htp": "ggml/src/ggml-hexagon/htp"}
-    text = seriesedit.template(
-        url=url or DEFAULT_URL,
-        branch=branch,
-        repo=repo,
-        base=Base(base),
-        src=mapping,
-    )
+    template = partial(seriesedit.template, url=url or DEFAULT_URL, branch=branch, repo=repo)
     root.mkdir(parents=True, exist_ok=True)
     ws = workspace.Workspace(root)
     first = not ws.state.exists()
     with ws.locked(edge.command_line()):
         run = session.Session(ws, edge.command_line(), render.say, options["offline"])
         try:
-            found = edit.init(run, text, base)
+            found = starting.init(run, template, base, mapping)
         except HexpatchError:
             if first and not ws.journal.exists():
                 from shutil import rmtree
@@ -94,21 +89,26 @@ def import_(ctx: click.Context, what: Sequence[str], name: str | None) -> None:
     Changes: series.yaml, patches/, src/ and the checkout; all of it or nothing. A patch that
     does not apply is refused by name. Cover letters are skipped and named.
     """
-    from hexpatch import edit, render
+    from hexpatch import adding, incoming, render
 
     with opened(ctx) as session:
-        files = [Path(w) for w in what]
+        files = [path_of(ctx, w) for w in what]
         if all(f.is_file() for f in files):
-            patches = edit.read_mails(files, render.say)
+            patches = incoming.read_mails(files, render.say)
         elif len(what) == 1 and not files[0].exists() and not _like_a_file(what[0]):
-            patches = edit.read_range(session, what[0])
+            patches = incoming.read_range(session, what[0])
         else:
-            missing = next(f for f in files if not f.is_file())
-            raise HexpatchError(f"{missing}: no such file", "name patch files, or one range A..B")
+            raise _no_file(next(f for f in files if not f.is_file()))
         if name and len(patches) != 1:
             raise UsageError(f"--name goes with one patch, {len(patches)} were given")
-        edited = edit.add_patches(session, patches, [name or ""] * len(patches))
+        edited = adding.add_patches(session, patches, [name or ""] * len(patches))
     show_edited(edited)
+
+
+def _no_file(path: Path) -> HexpatchError:
+    if path.is_dir():
+        return HexpatchError(f"{path} is a directory", f"name the files: {path}/*.patch")
+    return HexpatchError(f"{path}: no such file", "name patch files, or one range A..B")
 
 
 def _like_a_file(name: str) -> bool:
@@ -127,10 +127,10 @@ def new(ctx: click.Context, name: str, message: str, everything: bool, empty: bo
     Takes what is staged; if nothing is, all changes to tracked files. Changes: series.yaml,
     patches/, src/ and the checkout.
     """
-    from hexpatch import edit
+    from hexpatch import newpatch
 
     with opened(ctx) as session:
-        edited = edit.new(session, name, message, everything, empty)
+        edited = newpatch.new(session, name, message, everything, empty)
     show_edited(edited)
 
 
@@ -143,10 +143,10 @@ def drop(ctx: click.Context, names: Sequence[str]) -> None:
     Changes: series.yaml, patches/, src/ and the checkout. If another patch builds on one of
     them, it is named and nothing is changed.
     """
-    from hexpatch import edit
+    from hexpatch import dropping
 
     with opened(ctx) as session:
-        edited = edit.drop(session, names)
+        edited = dropping.drop(session, names)
     show_edited(edited)
 
 

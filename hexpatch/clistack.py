@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from hexpatch.cliroot import cli, json_option, opened, revision, show_edited
+from hexpatch.cliroot import cli, json_option, opened, path_of, revision, show_edited
 from hexpatch.errors import UsageError
 
 
@@ -42,7 +42,7 @@ def apply(
 
     with opened(ctx) as session:
         result = applying.run(
-            session, onto, Path(into) if into else None, force=force, locked=locked
+            session, onto, path_of(ctx, into) if into else None, force=force, locked=locked
         )
     made = result.stack
     if as_json:
@@ -80,17 +80,17 @@ def refresh(ctx: click.Context, anew: bool) -> None:
     The inverse of apply: `git commit --fixup`, `git rebase -i`, new and dropped commits are all
     taken over. A patch that says the same as before keeps its bytes. Merges are refused.
     """
-    from hexpatch import edit
+    from hexpatch import taking
 
     with opened(ctx) as session:
-        edited = edit.take_commits(session, anew=anew)
+        edited = taking.take_commits(session, anew=anew)
     show_edited(edited)
 
 
 @cli.command()
 @revision("Upstream commit to move to: a tag, branch, id, or snapshot.")
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would become of every patch.")
-@click.option("-k", "--keep-going", is_flag=True, help="Leave out what conflicts (state: hold).")
+@click.option("-k", "--keep-going", is_flag=True, help="Leave out what conflicts (held:).")
 @click.option("--continue", "how", flag_value="continue", help="Go on after a resolved conflict.")
 @click.option("--skip", "how", flag_value="skip", help="Drop the conflicting patch and go on.")
 @click.option("--abort", "how", flag_value="abort", help="Back to the state before.")
@@ -109,7 +109,8 @@ def rebase(
     Merges in memory, then rewrites the files that changed, the base in series.yaml and the
     checkout. A conflict stops it (exit status 3) with the half-merged patch in the checkout:
     edit, `git add`, `hexpatch rebase --continue`; or --skip, or --abort. Committing there with
-    git is fine too. Patches that upstream has taken are marked `landed:` and reported.
+    git is fine too. Patches that upstream has taken are marked `landed:` and reported; what
+    --keep-going leaves out is marked `held:`, and a later rebase brings it back where it fits.
     """
     from hexpatch import rebase as rebasing
     from hexpatch import render
@@ -120,8 +121,11 @@ def rebase(
         raise UsageError("--dry-run goes with --onto")
     with opened(ctx, write=not dry_run) as session:
         if how == "abort":
-            rebasing.abort(session)
-            render.out("rebase aborted: the stack is as it was before")
+            tip = rebasing.abort(session)
+            if as_json:
+                render.as_json({"aborted": True, "tip": tip, "tree": session.repo.tree_of(tip)})
+            else:
+                render.out("rebase aborted: the stack is as it was before")
             return
         if dry_run:
             assert onto is not None
@@ -185,6 +189,7 @@ def _rebase_text(outcome: Any, where: Path, dry_run: bool) -> None:
         render.out(f"tree  {outcome.tree}")
     if outcome.held:
         render.say(f"on hold, not in the stack now: {', '.join(outcome.held)}")
+        render.say("  a later rebase brings back what fits; `hexpatch undo` takes this one back")
 
 
 def _said(row: Any, fate: str) -> Sequence[str]:

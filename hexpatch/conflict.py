@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from typing import Any
 
 from hexpatch import objects, refresh, resolutions
@@ -24,19 +25,20 @@ def layout(session: Session, item: Item, picked: Picked) -> Layout:
     """The half-merged patch the way `git cherry-pick` would leave it."""
     stages: list[Stage] = []
     files: list[Shown] = []
+    met = {conflict.path for conflict in picked.conflicts}
     for change in picked.clean:
-        _clean(change, stages, files)
+        _clean(change, met, stages, files)
     for conflict in picked.conflicts:
         _conflict(session.store, conflict, item.name, stages, files)
     original = next(a.commit for a in session.stack.patches if a.name == item.name)
     return Layout(tuple(stages), tuple(files), original, item.source.patch.message)
 
 
-def _clean(change: Change, stages: list[Stage], files: list[Shown]) -> None:
+def _clean(change: Change, met: Container[bytes], stages: list[Stage], files: list[Shown]) -> None:
     if change.gone is not None:
         stages.append(Stage(0, "", 0, change.gone))
         files.append(Shown(change.gone, 0, None))
-    if change.post is not None:
+    if change.post is not None and change.path not in met:  # it would take away what it meets
         entry = change.post
         stages.append(Stage(entry.mode, entry.content.oid, 0, change.path))
         files.append(Shown(change.path, entry.mode, entry.content.oid))
@@ -52,7 +54,7 @@ def _conflict(
             stages.append(Stage(side.mode, side.content.oid, number, conflict.path))
     merged = _marked(store.repo, conflict, name)
     shown = conflict.ours or conflict.theirs
-    if shown is not None and conflict.kind != "directory":
+    if shown is not None and conflict.kind not in ("directory", "submodule"):
         oid = shown.content.oid if merged is None else store.add("blob", merged)
         files.append(Shown(conflict.path, shown.mode, oid))
 
@@ -124,7 +126,7 @@ def _no_marks(session: Session, pending: dict[str, Any]) -> None:
 
 
 def _adopt(session: Session, pending: dict[str, Any], head: str) -> str:
-    """Commits made with git on top of the stop: their tree and message are the patch now."""
+    """Commits made with git on top of the stop: their tree and messages are the patch now."""
     try:
         made = refresh.linear(session.repo, pending["head"], head)
     except HexpatchError:
@@ -138,7 +140,10 @@ def _adopt(session: Session, pending: dict[str, Any], head: str) -> str:
             "`git commit --amend` or `git stash` them, run this again",
         )
     _no_marks(session, pending)
-    first = made[0][1]
+    messages = [commit.message for _, commit in refresh.titled(made)]
+    if len(made) > 1:
+        titles = ", ".join(f"`{message.strip().partition(chr(10))[0]}`" for message in messages)
+        session.say(f"{pending['current']} is made of {len(made)} commits: {titles}")
     item = next(a for a in session.stack.patches if a.name == pending["current"])
     author = session.repo.commit(item.commit)
     fixed = Commit(
@@ -147,9 +152,26 @@ def _adopt(session: Session, pending: dict[str, Any], head: str) -> str:
         author_name=author.author_name,
         author_email=author.author_email,
         author_date=author.author_date,
-        message=refresh.clean_message(first.message),
+        message=_joined(messages),
     )
     return session.store.add("commit", objects.format_commit(fixed))
+
+
+def _joined(messages: Sequence[str]) -> str:
+    """As git squashes: one after the other; `fixup!` says nothing, `amend!` all anew."""
+    kept: list[str] = []
+    for message in map(refresh.clean_message, messages):
+        how, _, rest = message.partition("! ")
+        body = refresh.clean_message(rest.partition("\n")[2])
+        if kept and how == "fixup":
+            continue
+        if kept and how == "amend":
+            kept = [body]
+        elif kept and how == "squash":
+            kept.append(body)
+        elif message not in kept:
+            kept.append(message)
+    return "\n".join(message for message in kept if message.strip())
 
 
 def remember(session: Session, name: str, picked: Picked | None, head: str) -> FileState:

@@ -47,22 +47,24 @@ class Drift:
             return path
         return self._renamed().get(path, path)
 
-    def moved_folder(self, path: bytes, tree: Tree) -> tuple[bytes, bytes] | None:
-        """(old, new) of the folder that upstream moved with all it had, where `path` would be."""
+    def moved_folder(self, path: bytes, tree: Tree) -> tuple[bytes, list[bytes]] | None:
+        """The folder that upstream moved with all it had, where `path` would be, and where to.
+
+        Most of its files decide, by the folder they are in now; there may be a tie.
+        """
         folder = path
         while self._base != self._onto and b"/" in folder:
             folder = folder.rpartition(b"/")[0]
-            inside = folder + b"/"
             if next(iter(tree.in_the_way(folder)), None) is not None:
                 return None  # it is still there
             to = Counter(
-                new[: len(new) - len(old) + len(folder)]
+                home
                 for old, new in self._renamed().items()
-                if old.startswith(inside) and new.endswith(old[len(folder) :])
+                if (home := _home(old, new, folder)) is not None
             )
-            best = to.most_common(2)
-            if best and (len(best) == 1 or best[0][1] > best[1][1]):
-                return folder, best[0][0]
+            if to:
+                most = max(to.values())
+                return folder, [home for home, count in to.items() if count == most]
         return None
 
     def _renamed(self) -> dict[bytes, bytes]:
@@ -174,6 +176,15 @@ class Drift:
                 self._blocks[diff.path] = _from_hunks(
                     [(place.stated(h), len(h.old), len(h.new)) for h in diff.hunks]
                 )
+
+
+def _home(old: bytes, new: bytes, folder: bytes) -> bytes | None:
+    """What a folder became, judged by one renamed file: below it, all folders keep their names."""
+    if not old.startswith(folder + b"/"):
+        return None
+    below = old[len(folder) :].rpartition(b"/")[0]
+    home = b"/" + new.rpartition(b"/")[0] if b"/" in new else b""
+    return home[: len(home) - len(below)][1:] if home.endswith(below) else None
 
 
 def _from_hunks(hunks: list[tuple[int, int, int]]) -> list[Block]:

@@ -16,17 +16,16 @@ from typing import Any
 from hexpatch import changelog, checklist, content, oplog, titles, workspace
 from hexpatch.checklist import REVIEW_LIMIT, Evidence, Facts
 from hexpatch.content import Cut, History
-from hexpatch.errors import HexpatchError, UsageError
-from hexpatch.exportdir import TICKED, Files, Folder, make_mails
+from hexpatch.errors import HexpatchError
+from hexpatch.exportdir import TICKED, Files, Folder, make_mails, outside_series
 from hexpatch.oplog import Step
 from hexpatch.patchfile import parse_diff
-from hexpatch.prbranch import Branch, Cutter, NothingLeft, message_notes
+from hexpatch.prbranch import Branch, Cutter, NothingLeft, find_group, message_notes
 from hexpatch.repo import Repo
 from hexpatch.series import Group
 from hexpatch.session import Session
 from hexpatch.tree import Tree
 from hexpatch.workspace import BRANCH
-from hexpatch.yamltree import similar
 
 HEADS = "refs/heads/"
 
@@ -69,7 +68,10 @@ def run(
     """Export these groups (none named: all). One that fails leaves all of them as they were."""
     session.no_pending()
     session.in_sync()
+    folder = (out or session.ws.state / "export").absolute()
     groups = _groups(session, names)
+    for group in groups:
+        outside_series(session.ws, folder / content.escaped(group.name))
     if not names:
         grouped = {n for g in groups for n in g.patches}
         alone = [p.name for p in session.series.active if p.name not in grouped]
@@ -96,7 +98,6 @@ def run(
         errors = list(_refused(session, branches, force))
     if errors:
         raise _all(errors)
-    folder = (out or session.ws.state / "export").absolute()
     plans = [_plan(session, branch, folder) for branch in branches]
     for plan in plans:
         plan.folder.stage()
@@ -119,19 +120,9 @@ def _all(errors: Sequence[HexpatchError]) -> HexpatchError:
 
 
 def _groups(session: Session, names: Sequence[str]) -> list[Group]:
-    known = {group.name: group for group in session.series.groups}
-    for name in names:
-        if name in known:
-            continue
-        patch = next((p for p in session.series.patches if p.name == name), None)
-        if patch is None:
-            raise UsageError(f"no group named {name}", similar(name, known))
-        if patch.state == "private":
-            raise HexpatchError(f"{name} is private: it never leaves the house")
-        owner = next((g.name for g in known.values() if name in g.patches), None)
-        hint = f"`hexpatch export {owner}`" if owner else "add it to a group in series.yaml"
-        raise UsageError(f"{name} is a patch, and groups are exported", hint)
-    return [known[name] for name in dict.fromkeys(names)] or list(known.values())
+    series, wrong = session.series, "{} is a patch, and groups are exported"
+    found = [find_group(series, name, wrong, "hexpatch export") for name in dict.fromkeys(names)]
+    return found or list(series.groups)
 
 
 def _check_titles(branch: Branch, force: bool) -> None:

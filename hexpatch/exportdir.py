@@ -16,6 +16,7 @@ from hexpatch import workspace
 from hexpatch.errors import HexpatchError
 from hexpatch.prbranch import Branch
 from hexpatch.repo import Repo
+from hexpatch.workspace import LOCK, SERIES, Workspace
 
 MARK = ".hexpatch-export.json"  # names the files of a folder that are ours, with their sums
 TICKED = "checklist.md"  # a person writes into it
@@ -54,6 +55,24 @@ class Folder:
             self.path.replace(aside)
         _aside(self.path, "new").replace(self.path)
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def outside_series(ws: Workspace, folder: Path) -> None:
+    """Refuse a folder among the series' files, or among the tool's own data."""
+    place, state = _real(folder), _real(ws.state)
+    if place.is_relative_to(state / "export"):
+        return
+    for own in (ws.root / "patches", ws.root / "src", ws.root / SERIES, ws.root / LOCK, state):
+        if place.is_relative_to(_real(own)):
+            raise HexpatchError(
+                f"{folder} is in the way of {own}",
+                "name another folder with --out, or none: it is .hexpatch/export then",
+            )
+
+
+def _real(path: Path) -> Path:
+    # unlike Path.resolve, no RuntimeError at a link to itself
+    return Path(os.path.realpath(path))
 
 
 def _aside(folder: Path, what: str) -> Path:

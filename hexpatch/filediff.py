@@ -7,8 +7,8 @@ from functools import cache
 from typing import NamedTuple
 
 from hexpatch.binpatch import BinaryHunk
+from hexpatch.objects import GITLINK
 
-GITLINK = 0o160000
 _EMPTY = (  # ids of the empty file
     b"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
     b"473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813",

@@ -16,10 +16,7 @@ def placed(session: Session) -> list[Row]:
     tree = Tree(session.store, session.base_tree)
     # mapped: a large patch must be gone before the next one comes
     rows = dict(map(_row, stack.lay_all(tree, stack.sources(session.series, once=True))))
-    return [
-        rows.get(p.name) or Row(p.name, "hold" if p.state == "hold" else "landed")
-        for p in session.series.patches
-    ]
+    return [rows.get(p.name) or Row(p.name, p.out) for p in session.series.patches]
 
 
 def _row(result: Laid | Failed) -> tuple[str, Row]:

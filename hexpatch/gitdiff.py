@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from hexpatch import plaindiff
 from hexpatch.binpatch import BadBinary, BinaryHunk, parse_binary
 from hexpatch.diffpath import QUOTED, bare, check_path, halves, shown, unquote
 from hexpatch.errors import HexpatchError
@@ -16,7 +17,6 @@ _USUAL = re.compile(
     rb"--- a/\1\n\+\+\+ b/\1\n(?=@@ -)"
 )
 _INDEX = re.compile(rb"index ([0-9a-f]{4,64})\.\.([0-9a-f]{4,64})(?: (\d{6}))?\Z")
-_TRADITIONAL = re.compile(rb"^(?:@@ -\d|--- .*\n\+\+\+ .*\n@@ -\d|diff --c)", re.MULTILINE)
 _HEADERS = (
     (b"new file mode ", "new mode"),
     (b"deleted file mode ", "old mode"),
@@ -33,20 +33,20 @@ _PREFIX_HINT = "make it again with `git -c diff.noprefix=false -c diff.mnemonicP
 
 
 def parse_diff(data: bytes, name: str) -> tuple[FileDiff, ...]:
-    """Read a git diff; text around the sections is skipped, as git does. Strict in them."""
-    start = first_section(data, 0, name, 0)
+    """Read a diff; text around the sections is skipped, as git does. Strict in them."""
+    start = next_section(data, 0, name, 0)
     if start == len(data) and data.strip():
         raise HexpatchError(f"{name}: no diff found")
     return parse_sections(data, start, 0, name, 0)
 
 
-def first_section(data: bytes, at: int, name: str, before: int) -> int:
-    """Offset of the first file's section from `at` on, the end of the data if there is none."""
-    start = at
-    if not data.startswith(START, at):
-        start = data.find(b"\n" + START, max(at - 1, 0)) + 1 or len(data)
-    _prose(data, at, start, name, before)
-    return start
+def next_section(data: bytes, at: int, name: str, before: int) -> int:
+    """Offset of the next file's section from `at` on, the end of the data if there is none."""
+    if data.startswith(START, at):
+        return at
+    start = data.find(b"\n" + START, max(at - 1, 0)) + 1 or len(data)
+    plain = plaindiff.find(data, at, start, name, before)
+    return start if plain is None else plain
 
 
 def parse_sections(
@@ -59,28 +59,11 @@ def parse_sections(
     found: list[FileDiff] = []
     while start < len(data):
         stop = data.find(b"\n" + START, start) + 1 or len(data)
-        section = _FileSection(data, start, stop, name, before)
-        found.append(section.read(base))
-        end = base + found[-1].end
-        if end < stop:
-            _prose(data, end, stop, name, before)
-        start = stop
+        stop = plaindiff.stop_of(data, start, stop)
+        kind = _FileSection if data.startswith(START, start) else plaindiff.PlainSection
+        found.append(kind(data, start, stop, name, before).read(base))
+        start = next_section(data, base + found[-1].end, name, before)
     return tuple(found)
-
-
-def _prose(data: bytes, start: int, stop: int, name: str, before: int) -> None:
-    """Refuse diffs of other kinds, which would be skipped as text."""
-    match = _TRADITIONAL.search(data, start, stop) if stop > start else None
-    if match is None:
-        return
-    number = before + data.count(b"\n", 0, match.start()) + 1
-    if match[0].startswith(b"diff"):
-        raise HexpatchError(f"{name}: line {number}: the diff of a merge can't be used")
-    what = match[0].split(b"\n")[0].decode("utf-8", "replace")
-    raise HexpatchError(
-        f"{name}: line {number}: `{what}` without a `diff --git` line before it",
-        "make it with `git diff` or `git format-patch`",
-    )
 
 
 class _FileSection(Section):
@@ -113,7 +96,7 @@ class _FileSection(Section):
         self.at = 1
         rest = self.label = self.lines[0][len(START) :]
         if rest.endswith(b"\r"):
-            self.fail("the diff has CRLF line ends", hint="get the file again as it was sent")
+            self.fail("the diff has CRLF line ends", hint=plaindiff.NO_CRLF)
         if not rest.startswith((b"a/", b'"a/')) or not (b" b/" in rest or b' "b/' in rest):
             self.fail("the paths have no a/ and b/ prefixes", hint=_PREFIX_HINT)
         said = self.head()
@@ -259,10 +242,7 @@ class _FileSection(Section):
         self, kind: str, said: dict[str, bytes], hunks: tuple[Hunk, ...], binary: bool, named: bool
     ) -> None:
         """Refuse what contradicts itself, and a section that changes nothing."""
-        if kind == "add" and any(h.old_len for h in hunks):
-            self.fail("a new file, but a hunk has old lines")
-        if kind == "delete" and any(h.new_len for h in hunks):
-            self.fail("a deleted file, but a hunk has new lines")
+        self.one_sided(kind, hunks)
         ids = said.get("old id", b""), said.get("new id", b"")
         if not hunks and not binary and (named or any(map(has_content, ids))):
             self.fail("the hunks are missing")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from typing import NamedTuple
 
-from hexpatch import maildate
+from hexpatch import mailbody, maildate
 from hexpatch.errors import HexpatchError
 from hexpatch.mailfield import (
     clean_subject,
@@ -21,11 +20,8 @@ from hexpatch.mailfield import (
 )
 
 SEPARATOR = b"From " + b"0" * 40 + b" Mon Sep 17 00:00:00 2001\n"
-_HEADER = re.compile(rb"(?:>?From |[!-9;-~]*:)")
 _BREAK = re.compile(rb"^(?:diff -|Index: |---(?: [^ \t\r\n]|[ \t\r]*\n))", re.MULTILINE)
-_DIFF = re.compile(rb"^(?:diff --git |--- .*\n\+\+\+ |@@ -\d)", re.MULTILINE)
 _SIGNATURE = re.compile(rb"(?:\A|(?<=\n))-- \n(?:(?!-- \n).*\n?)*\Z")
-_CHARSET = re.compile(rb"charset\s*=\s*\"?([^\s\";]+)", re.IGNORECASE)
 _INBODY = re.compile(r"(from|subject|date):[ \t]*", re.IGNORECASE)
 _FROM_LINE = re.compile(r"From .*:\d\d")
 _DANGER = re.compile(
@@ -67,30 +63,26 @@ def parse_mail(data: bytes, name: str, scissors: bool = False) -> Mail:
         data = data.replace(b"\r\n", b"\n")
         first = re.search(rb"\S", data)
         assert first is not None
-    fields, at = _fields(data, first.start())
+    fields, at = mailbody.fields_of(data, first.start())
     if b"from" not in fields:
-        if _DIFF.search(data):
+        if mailbody.DIFF.search(data):
             raise HexpatchError(
                 f"{name}: no mail header",
                 "the file needs From:, Date: and Subject: lines; `git format-patch` writes them",
             )
         raise HexpatchError(f"{name}: no diff found")
-    kind = fields.get(b"content-type", b"")
-    if kind.lower().startswith(b"multipart/"):
-        raise HexpatchError(f"{name}: a mail with attachments", "save its text part as the patch")
-    found = _CHARSET.search(kind)
-    charset = found[1].decode("ascii", "replace") if found else ""
-    decoded = _decoded(data, at, fields, name)
+    charset = mailbody.charset_of(fields)
+    decoded = mailbody.decoded(data, at, fields, name)
     before = 0
     if decoded is not None:
         before = data.count(b"\n", 0, at)
-        data, at = decoded, 0
-    match = _BREAK.search(data, at)
+        data, at = decoded.data, 0
+    match = _break(data, at, scissors)
     rest = match.start() if match else len(data)
     text = data[at:rest]
     if match is None:
         text = _SIGNATURE.sub(b"", text)
-    message = text_of(text, charset)
+    message = text_of(text, decoded.charset if decoded else charset)
     inner: dict[str, str] = {}
     if b"x-hexpatch-quoted" in fields:
         body = "\n".join(_unquoted(line) for line in message[:-1].split("\n"))
@@ -101,43 +93,21 @@ def parse_mail(data: bytes, name: str, scissors: bool = False) -> Mail:
     author = _author(inner.get("from"), fields, charset, name)
     date = _date(inner.get("date"), fields, name)
     subject = _subject(inner.get("subject"), fields, charset, name)
+    if "\0" in f"{author[0]}{author[1]}{subject}{body}":
+        raise HexpatchError(
+            f"{name}: a NUL byte in the message, which no commit can have", "take it out there"
+        )
     glued = b"x-hexpatch-glued" in fields
     return Mail(*author, date, subject, body, glued, data, rest, before)
 
 
-def _fields(data: bytes, at: int) -> tuple[dict[bytes, bytes], int]:
-    """Header fields by lower-case name, and where the body begins."""
-    fields: dict[bytes, bytes] = {}
-    key = b""
-    while at < len(data):
-        end = data.find(b"\n", at)
-        end = len(data) if end < 0 else end
-        line = data[at:end].rstrip()
-        if not line:
-            return fields, min(end + 1, len(data))
-        if line[:1] in b" \t" and key:
-            fields[key] += b" " + line[1:]
-        elif _HEADER.match(line):
-            key, _, value = line.partition(b":")
-            key = key.lower()
-            fields[key] = value.strip()
-        else:
-            return fields, at
-        at = end + 1
-    return fields, len(data)
-
-
-def _decoded(data: bytes, at: int, fields: dict[bytes, bytes], name: str) -> bytes | None:
-    """The body without its transfer encoding, if it has one."""
-    encoding = fields.get(b"content-transfer-encoding", b"").lower()
-    if encoding == b"quoted-printable":
-        return binascii.a2b_qp(data[at:])
-    if encoding != b"base64":
-        return None
-    try:
-        return base64.b64decode(b"".join(data[at:].split()), validate=True)
-    except ValueError:
-        raise HexpatchError(f"{name}: the base64 text is damaged") from None
+def _break(data: bytes, at: int, scissors: bool) -> re.Match[bytes] | None:
+    """Where the message ends. A line of scissors may begin with the same three dashes."""
+    for found in _BREAK.finditer(data, at):
+        line = data[found.start() : data.find(b"\n", found.start())]
+        if not scissors or not is_scissors(line.decode("latin-1")):
+            return found
+    return None
 
 
 # -- text -----------------------------------------------------------------------------------

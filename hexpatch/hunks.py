@@ -106,6 +106,13 @@ class Section:
             size += len(tail) - self.kinds.count(b"\n", self.at)
         return stop - size
 
+    def one_sided(self, kind: str, hunks: Sequence[Hunk]) -> None:
+        """Refuse a new file with lines before, and a deleted one with lines after."""
+        if kind == "add" and any(h.old_len for h in hunks):
+            self.fail("a new file, but a hunk has old lines")
+        if kind == "delete" and any(h.new_len for h in hunks):
+            self.fail("a deleted file, but a hunk has new lines")
+
     def after(self) -> None:
         """Refuse lines of a hunk that is complete already."""
         line, follow = self.kinds[self.at : self.at + 1], self.kinds[self.at + 1 : self.at + 2]

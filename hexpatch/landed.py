@@ -12,20 +12,19 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from hexpatch import place
-from hexpatch.merge import core
 from hexpatch.objects import GITLINK
-from hexpatch.patchfile import Hunk
 from hexpatch.pick import Change, Laid
 from hexpatch.repo import NULL, Repo
 from hexpatch.textmerge import merge_text
+from hexpatch.trace import Trace
 from hexpatch.tree import Content, Entry, Store, Tree
 
 # history beyond this is not walked: the tip alone is judged then
 MAX_COMMITS = 20000
-_TELLING = 16  # letters in lines that are known again without their neighbours
 _SHORT, _LONG, _NEAR = 5, 24, 20  # letters, letters, lines
 
 _Blob = tuple[int, str]  # mode and id
+_Span = dict[bytes, tuple[Change, Change]]  # by path, the first and the last change of it
 
 
 class Landing(NamedTuple):
@@ -72,9 +71,14 @@ def find(
     for group in groups:
         members = [by_name[n] for n in group if n in by_name]
         if len(members) > 1 and not all(m.name in found for m in members):
-            for landing in _squashed(store, members, steps):
-                found.setdefault(landing.name, landing)
+            _note(found, _squashed(store, members, steps))
+    _note_chains(store, laid, steps, found)
     return found
+
+
+def _note(found: dict[str, Landing], more: Sequence[Landing]) -> None:
+    for landing in more:
+        found.setdefault(landing.name, landing)
 
 
 def _walk(repo: Repo, base: str, onto: str) -> list[_Step]:
@@ -125,90 +129,7 @@ def _entry(store: Store, blob: _Blob) -> Entry | None:
     return None if oid == NULL or mode == GITLINK else Entry(mode, Content(store, oid=oid))
 
 
-# -- one file -------------------------------------------------------------------------------
-
-
-class _Trace:
-    """What a change leaves in a file: per hunk, blocks of lines that get more, and one less.
-
-    Counted against the file the patch was made from, for look-alike blocks may have stood there
-    before. A block is the new lines with one line of context on one side: upstream may have
-    written more beside them.
-    """
-
-    def __init__(self, change: Change) -> None:
-        self.change = change
-
-    @cached_property
-    def blocks(self) -> list[list[list[bytes]]]:
-        """Per hunk, the blocks that the change brings in; cheap to look for."""
-        if self.change.pre is None or self.change.post is None:
-            return []
-        return [_blocks(hunk) for _, hunk in self.change.hunks]
-
-    @cached_property
-    def marks(self) -> list[tuple[list[tuple[list[bytes], int]], list[bytes], int]]:
-        """Per hunk, its blocks and its old lines, and how often they stood there before."""
-        if self.change.pre is None or self.change.post is None:
-            return []
-        lines = self.change.pre.content.lines
-        marks = []
-        for (_, hunk), blocks in zip(self.change.hunks, self.blocks, strict=True):
-            old, _ = core(hunk)
-            more = [(block, place.count(lines, block)) for block in blocks]
-            marks.append((more, old, place.count(lines, old)))
-        return marks
-
-    def may_stand(self, data: bytes | None) -> bool:
-        """A quick no: none of the blocks of a hunk is there."""
-        return data is None or all(
-            any(b"\n".join(block) in data for block in more) for more in self.blocks if more
-        )
-
-    def stands(self, entry: Entry | None) -> bool:
-        """Does this version of the file have all of the change?"""
-        pre, post = self.change.pre, self.change.post
-        if post is None or entry is None:
-            return entry is None and post is None
-        if pre is None or not self.marks:
-            return entry.same(post)
-        if post.mode not in (pre.mode, entry.mode):
-            return False
-        lines = entry.content.lines
-        return all(
-            (not more or any(place.count(lines, block, n + 1) > n for block, n in more))
-            and (not old or place.count(lines, old, n_old) < n_old)
-            for more, old, n_old in self.marks
-        )
-
-    def taken_back(self, entry: Entry | None) -> bool:
-        """Does this version of the file have none of the change any more?"""
-        pre, post = self.change.pre, self.change.post
-        if pre is None or entry is None:
-            return entry is None and pre is None
-        if post is None or not self.marks:
-            return entry.same(pre)
-        lines = entry.content.lines
-        return all(
-            all(place.count(lines, block, n + 1) <= n for block, n in more)
-            and (not old or place.count(lines, old, n_old) >= n_old)
-            for more, old, n_old in self.marks
-        )
-
-
-def _blocks(hunk: Hunk) -> list[list[bytes]]:
-    """The new lines of a hunk as they can be told from others."""
-    end = len(hunk.new) - hunk.trail
-    middle = hunk.new[hunk.lead : end]
-    before, after = hunk.new[max(hunk.lead - 1, 0) : hunk.lead], hunk.new[end : end + 1]
-    if not middle:
-        return [before + after] if before + after else []
-    found = [before + middle] if before else []
-    if after:
-        found.append(middle + after)
-    if not found or sum(len(line.strip()) for line in middle) >= _TELLING:
-        found.append(middle)
-    return found
+# -- one patch -------------------------------------------------------------------------------
 
 
 class _Follower:
@@ -216,10 +137,10 @@ class _Follower:
 
     def __init__(self, item: Laid) -> None:
         self.name = item.name
-        self.where = {c.path: _Trace(c) for c in item.changes if not c.moved}
+        self.where = {c.path: Trace(c) for c in item.changes if not c.moved}
         if len(self.where) != len(item.changes):
             self.where = {}  # a rename is not looked for
-        self.have: set[_Trace] = set()
+        self.have: set[Trace] = set()
         self.landing: Landing | None = None
 
     def go(self, store: Store, step: _Step, files: _Files) -> None:
@@ -228,15 +149,15 @@ class _Follower:
         for path in mine:
             trace = self.where[path]
             now = path
-            if step.blobs[path][1][1] == NULL and trace.change.post is not None:
-                moved = _moved_to(store.repo, step, path)
+            if step.blobs[path][1][1] == NULL:
+                moved = files.moves.get(path)
                 if moved is not None and moved not in self.where:
                     now = moved
                     self.where[now] = self.where.pop(path)
             if trace not in self.have:
                 if trace.may_stand(files.data(now)) and trace.stands(files.entry(now)):
                     self.have.add(trace)
-            elif trace.taken_back(files.entry(now)):
+            elif trace.taken_back(files.before(path), files.entry(now)):
                 self.have.discard(trace)
                 if self.landing is not None and not self.landing.reverted_by:
                     by = f"{step.commit[:10]} `{step.subject}`"
@@ -259,6 +180,11 @@ class _Files:
         self._keep = keep  # one step: these are the files that the stack will stand on
         self._entries: dict[bytes, Entry | None] = {}
 
+    @cached_property
+    def moves(self) -> dict[bytes, bytes]:
+        """Where the commit moved files to."""
+        return _moves(self._store.repo, self._step)
+
     def entry(self, path: bytes) -> Entry | None:
         """The file after the commit."""
         if path not in self._entries:
@@ -269,6 +195,10 @@ class _Files:
             self._entries[path] = entry
         return self._entries[path]
 
+    def before(self, path: bytes) -> Entry | None:
+        """The file before the commit."""
+        return _entry(self._store, self._step.blobs[path][0])
+
     def data(self, path: bytes) -> bytes | None:
         """Its bytes, for a quick no."""
         entry = self.entry(path)
@@ -278,12 +208,13 @@ class _Files:
         return entry.content.data if text is None else text.data
 
 
-def _moved_to(repo: Repo, step: _Step, path: bytes) -> bytes | None:
-    """Where a commit renamed a file to."""
-    for change in repo.raw_diff(step.before, step.commit, renames=True):
-        if change.status == "R" and change.path == path and change.new_path in step.blobs:
-            return change.new_path
-    return None
+def _moves(repo: Repo, step: _Step) -> dict[bytes, bytes]:
+    """Where a commit moved files to, by their old paths."""
+    return {
+        change.path: change.new_path
+        for change in repo.raw_diff(step.before, step.commit, renames=True)
+        if change.status == "R" and change.new_path in step.blobs
+    }
 
 
 def _exact(store: Store, blobs: tuple[_Blob, _Blob], change: Change) -> bool:
@@ -300,9 +231,37 @@ def _exact(store: Store, blobs: tuple[_Blob, _Blob], change: Change) -> bool:
     return place.splice(lines, hunks, places) == after.content.lines
 
 
-def _squashed(store: Store, members: Sequence[Laid], steps: Sequence[_Step]) -> list[Landing]:
-    """A whole group taken as one commit: its first state to its last, merged onto that commit."""
-    span: dict[bytes, tuple[Change, Change]] = {}
+def _note_chains(
+    store: Store, laid: Sequence[Laid], steps: Sequence[_Step], found: dict[str, Landing]
+) -> None:
+    """Patches whose lines a later one has changed again: upstream may have both in one commit."""
+    for at, item in enumerate(laid):
+        if item.name in found:
+            continue
+        ends: dict[str, list[Laid]] = {}  # the commit a later patch came in with: all up to it
+        members, paths = [item], {c.path for c in item.changes}
+        for later in laid[at + 1 :]:
+            touched = {c.path for c in later.changes}
+            if paths.isdisjoint(touched):
+                continue
+            members = [*members, later]
+            paths |= touched
+            landing = found.get(later.name)
+            if landing is not None and landing.how != "exactly" and not landing.reverted_by:
+                ends[landing.commit] = members
+        for number, step in enumerate(steps):
+            if step.commit in ends and item.name not in found:
+                _note(found, _squashed(store, ends[step.commit], steps[number:], 1))
+
+
+def _squashed(
+    store: Store, members: Sequence[Laid], steps: Sequence[_Step], most: int | None = None
+) -> list[Landing]:
+    """Patches taken as one commit: their first state to their last, merged onto that commit.
+
+    `most`: only so many of the steps may be the first such commit.
+    """
+    span: _Span = {}
     for item in members:
         for change in item.changes:
             if change.moved:
@@ -310,24 +269,55 @@ def _squashed(store: Store, members: Sequence[Laid], steps: Sequence[_Step]) -> 
             path = change.path
             first = span[path][0] if path in span else change
             span[path] = (first, change)
-    for step in steps:
-        if not span.keys() <= step.blobs.keys():
-            continue
-        if all(_net(store, _entry(store, step.blobs[p][1]), a, b) for p, (a, b) in span.items()):
-            return [Landing(m.name, "squashed", step.commit, step.subject) for m in members]
-    return []
+    landing: Landing | None = None
+    for number, step in enumerate(steps):
+        if landing is not None and not landing.reverted_by:
+            if _taken_back(store, span, step):
+                by = f"{step.commit[:10]} `{step.subject}`"
+                landing = landing._replace(reverted_by=by)
+        elif (landing or most is None or number < most) and _taken(store, span, step):
+            landing = Landing("", "squashed", step.commit, step.subject)
+    return [landing._replace(name=m.name) for m in members] if landing is not None else []
 
 
-def _net(store: Store, entry: Entry | None, first: Change, last: Change) -> bool:
-    """Has this version the group's net change of one file?"""
-    if last.post is None or entry is None:
-        return entry is None and last.post is None
-    if entry.same(last.post):
+def _taken(store: Store, span: _Span, step: _Step) -> bool:
+    """Has this commit brought in all of it?"""
+    if not span.keys() <= step.blobs.keys():
+        return False
+    gone = [p for p, (_, last) in span.items() if last.post is None]
+    moves = _moves(store.repo, step) if gone else {}
+    if any(moves.get(p, p) not in span for p in gone):
+        return False  # what the patches delete lives on
+    return all(
+        _net(store, _entry(store, step.blobs[p][1]), a.pre, b.post) for p, (a, b) in span.items()
+    )
+
+
+def _taken_back(store: Store, span: _Span, step: _Step) -> bool:
+    """Has this commit taken one of the files back? One that it moved is followed."""
+    touched = span.keys() & step.blobs.keys()
+    gone = [p for p in touched if step.blobs[p][1][1] == NULL and span[p][1].post is not None]
+    moves = _moves(store.repo, step) if gone else {}
+    for path in touched:
+        first, last = span[path]
+        now = moves.get(path, path) if path in gone else path
+        if now != path and now not in span:
+            span[now] = span.pop(path)
+        if _net(store, _entry(store, step.blobs[now][1]), last.post, first.pre):
+            return True
+    return False
+
+
+def _net(store: Store, entry: Entry | None, pre: Entry | None, post: Entry | None) -> bool:
+    """Has this version of a file the change from `pre` to `post`?"""
+    if post is None or entry is None:
+        return entry is None and post is None
+    if entry.same(post):
         return True
-    if first.pre is None or first.pre.content.binary() or first.pre.content.same(last.post.content):
+    if pre is None or pre.content.binary() or pre.content.same(post.content):
         return False
     data = entry.content.data
-    merged, conflicts = merge_text(store.repo, first.pre.content.data, data, last.post.content.data)
+    merged, conflicts = merge_text(store.repo, pre.content.data, data, post.content.data)
     return not conflicts and merged == data
 
 

@@ -15,6 +15,10 @@ from hexpatch.series import Base, Patch, Series
 
 FILE = "series.lock"
 VERSION = 1
+LINE_ENDS = (
+    "write `* -text` into .gitattributes, delete them and `git checkout` them again; "
+    "if it is meant, delete series.lock"
+)
 HINT = f"delete {FILE} and run `hexpatch apply`"
 
 Placement: TypeAlias = tuple[str, str, int]  # path, hunk header, line it went to instead
@@ -131,6 +135,25 @@ def changed(lock: Lock, series: Series, read_bytes: Callable[[str], bytes]) -> t
     return (*differing, *(name for name in locked if name not in active))
 
 
+def line_ends(lock: Lock, series: Series) -> tuple[str, ...]:
+    """Files that would be as locked if their CRLF were LF, which a clone can make of them."""
+
+    def converted(path: str) -> bytes:
+        data = series.read(path)
+        plain = data.replace(b"\r\n", b"\n")
+        if plain != data:
+            found.append(path)
+        return plain
+
+    names: list[str] = []
+    locked = {patch.name: patch for patch in lock.patches}
+    for patch in series.active:
+        found: list[str] = []
+        if patch.name in locked and _same(locked[patch.name], patch, series, converted):
+            names += found
+    return tuple(names)
+
+
 def owned_sum(upstream_path: str, executable: bool, data: bytes) -> str:
     """Sum of an owned file: where it goes and whether it is executable are part of it."""
     return sha256(f"{'x' if executable else '-'} {upstream_path}\0".encode() + data)
@@ -212,6 +235,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(dict(pairs)) != len(pairs):
         raise ValueError("a key twice")
     return dict(pairs)
+
+
+def crlf(files: tuple[str, ...]) -> str:
+    """What is said of such files."""
+    more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+    return f"{files[0]}{more} differ from series.lock in nothing but line ends: they have got CRLF"
 
 
 def _bad(text: str) -> HexpatchError:

@@ -6,11 +6,14 @@ import re
 from itertools import pairwise
 from typing import NamedTuple
 
+from hexpatch import header, plaindiff
 from hexpatch.errors import HexpatchError
 from hexpatch.patchfile import PatchFile, parse_patch, parse_patch_headers
 
 # git mailsplit's rule: a From line with a time at the end starts a mail
 _FROM = re.compile(rb"From [^\n]*\d\d:\d\d(:\d\d)?[^\n]*\d{4}\r?$", re.MULTILINE)
+_RULE = re.compile(rb"\A---[ \t\r]*(?:\n|\Z)")
+_SIGNATURE = re.compile(rb"-- ?\r?(?:\n|\Z)")
 _COUNT = re.compile(
     r"\[[^\]]*\bPATCH\b[^\]]*?(?:\bv(?P<v>\d+)\b[^\]]*?)?(?P<n>\d+)/(?P<m>\d+)\]", re.I
 )
@@ -37,6 +40,16 @@ class Mail(NamedTuple):
             _not_lost(self.raw, self.place)
         if not parsed.diffs and not parse_patch_headers(self.raw, self.place).subject:
             raise HexpatchError(f"{self.place}: no diff found")
+        if not parsed.subject:
+            raise HexpatchError(
+                f"{self.place}: its Subject: is empty; a patch needs a title",
+                "write one there, and import it again",
+            )
+        if parsed.author_date.startswith("-"):
+            raise HexpatchError(
+                f"{self.place}: its Date: is before 1970, which no sound commit can have",
+                "write another one there, and import it again",
+            )
         return parsed
 
 
@@ -117,9 +130,29 @@ def _ordered(mails: list[Mail], name: str, notes: list[str]) -> list[Mail]:
     return ordered
 
 
+_AGAIN = (
+    "get the mail again as it was sent; for a patch that is empty on purpose: "
+    "`hexpatch new NAME --allow-empty -m TITLE`"
+)
+
+
 def _not_lost(raw: bytes, place: str) -> None:
     """A mail without a diff is a marker on purpose, or one that lost its diff on the way."""
-    if b"\x1b[" in raw and b"diff --git" in raw:
+    letter = header.parse_mail(raw, place, scissors=True)
+    data = letter.data
+    if b"\x1b[" in data and b"diff --git" in data:
         raise HexpatchError(f"{place}: the diff is coloured", "make it again with --no-color")
-    if re.search(rb"(?m)^ \d+ files? changed(?:, |\r?$)", raw):
+    if re.search(rb"(?m)^ \d+ files? changed(?:, |\r?$)", data):
         raise HexpatchError(f"{place}: it has a diffstat, but no diff", "export the patch again")
+    plaindiff.find(data, 0, letter.rest, place, letter.before)
+    lost = plaindiff.QUOTED_DIFF.search(data)
+    after = _RULE.sub(b"", data[letter.rest :]).lstrip()
+    if lost is None and (not after or _SIGNATURE.match(after)):
+        return
+    what, said = after.split(b"\n")[0], "after the message is no diff"
+    at = len(data) - len(after)
+    if lost:
+        what, said, at = lost[0], "is quoted or damaged", lost.start()
+    number = letter.before + data.count(b"\n", 0, at) + 1
+    shown = what.strip().decode("utf-8", "replace")
+    raise HexpatchError(f"{place}: line {number}: `{shown}` {said}", _AGAIN)

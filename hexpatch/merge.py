@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hexpatch import place
+from hexpatch.attributes import merge_rule
 from hexpatch.drift import Drift
-from hexpatch.objects import EXECUTABLE, FILE
+from hexpatch.objects import EXECUTABLE, FILE, GITLINK
 from hexpatch.patchfile import Hunk
 from hexpatch.pick import Change, Conflict, Laid, collisions, text, write
 from hexpatch.textmerge import merge_text
@@ -68,9 +69,11 @@ def pick(
 ) -> Picked:
     """Three-way merge of a laid patch onto `tree`, which is changed only if there is no conflict.
 
-    `resolve` may know the answer to a conflict: (entry,) or, for a file that goes, (None,).
+    `resolve` may know the answer to a conflict: (entry,) or, for a file that goes, (None,). Answers
+    that leave nothing of the patch are for a person to give, who skips it then.
     """
     picked = Picked(laid)
+    answered: list[Conflict] = []
     gone = {change.gone for change in laid.changes}
     merged: list[tuple[Change, Placed, Change | None]] = []
     for change in laid.changes:
@@ -80,15 +83,19 @@ def pick(
             if known is None:
                 picked.conflicts.append(outcome)
                 continue
+            answered.append(outcome)
             path = outcome.path
             outcome = Placed(path, "resolved"), Change(path, path, outcome.ours, known[0])
         placed, after = outcome
         picked.placed.append(placed)
         merged.append((change, placed, after))
     picked.clean = [after for _, _, after in merged if after is not None]
+    if answered and not picked.conflicts and not any(map(_changes, picked.clean)):
+        left = "; the remembered answer leaves nothing of the patch"
+        picked.conflicts = [met._replace(detail=met.detail + left) for met in answered]
+        picked.clean = []
     picked.conflicts += _left_behind(tree, laid, gone)
-    if not picked.conflicts:
-        picked.conflicts += collisions(tree, picked.clean)
+    picked.conflicts += _collisions(tree, picked)
     if picked.conflicts:
         for change in laid.changes:
             drift.forget(change)
@@ -110,23 +117,41 @@ def _merge(
     assert change.old_path is not None
     source = drift.renamed(change.old_path, tree)
     ours = tree.get(source)
+    if ours is not None and ours.mode == GITLINK:
+        return _submodule(source, change.pre, ours, change.post)
     if change.post is None:
         return _merge_delete(change, source, ours)
     if ours is None:
         return _merge_gone(tree, change)
     if not change.moved:
-        return _merge_entry(change, ours, drift, label, source)
+        return _merge_entry(tree, change, ours, drift, label, source)
     target = change.path
     if source not in (change.old_path, target):
         detail = f"upstream renamed {text(change.old_path)} to this, the patch to {text(target)}"
         return Conflict(source, "rename/rename", detail, change.pre, ours, change.post)
     there = tree.get(target)
     if there is not None and target != source and target not in gone:
+        if there.same(change.post) and ours.same(change.pre):
+            return Placed(target, "three-way"), Change(source, source, ours, None)
         return _add_add(target, there, change.post)
     moved = drift.moved_folder(target, tree) if target != source else None
     if moved is not None:
         return _elsewhere(tree, target, moved, change.post)
-    return _merge_entry(change, ours, drift, label, source)
+    return _merge_entry(tree, change, ours, drift, label, source)
+
+
+def _collisions(tree: Tree, picked: Picked) -> list[Conflict]:
+    """Files that can't be made; beside other conflicts, those where a file and a folder meet."""
+    met = {conflict.path for conflict in picked.conflicts}
+    found = collisions(tree, picked.clean)
+    return [c for c in found if not met or (c.kind == "directory" and c.path not in met)]
+
+
+def _changes(change: Change) -> bool:
+    """Does the tree differ after this change?"""
+    if change.pre is None or change.post is None:
+        return change.pre is not change.post
+    return change.moved or not change.post.same(change.pre)
 
 
 def _left_behind(tree: Tree, laid: Laid, gone: set[bytes | None]) -> list[Conflict]:
@@ -162,6 +187,8 @@ def _merge_add(
     path = change.path
     ours = tree.get(path)
     if ours is not None and path not in gone:
+        if ours.mode == GITLINK:
+            return _submodule(path, None, ours, change.post)
         if ours.same(change.post):
             return Placed(path, "landed", hunks=1, landed_hunks=(0,)), None
         return _add_add(path, ours, change.post)
@@ -175,11 +202,21 @@ def _merge_add(
     return Placed(path, "exact"), Change(None, path, None, change.post)
 
 
-def _elsewhere(tree: Tree, path: bytes, moved: tuple[bytes, bytes], post: Entry) -> Conflict:
-    old, new = moved
-    detail = f"upstream moved {text(old)}/ to {text(new)}/, and the patch adds {text(path)}"
-    target = new + path[len(old) :]
+def _elsewhere(tree: Tree, path: bytes, moved: tuple[bytes, list[bytes]], post: Entry) -> Conflict:
+    old, homes = moved
+    to = " and ".join(text(home) + "/" if home else "the top folder" for home in homes)
+    detail = f"upstream moved {text(old)}/ to {to}, and the patch adds {text(path)}"
+    target = path
+    if len(homes) == 1:
+        target = (homes[0] + path[len(old) :]).lstrip(b"/")
     return Conflict(target, "location", detail, None, tree.get(target), post)
+
+
+def _submodule(path: bytes, base: Entry | None, ours: Entry, theirs: Entry | None) -> Conflict:
+    """A commit of another repository: there is no content to merge, or even to read."""
+    what = "deletes" if theirs is None else "adds" if base is None else "changes"
+    detail = f"upstream has a submodule where the patch {what} a file"
+    return Conflict(path, "submodule", detail, base, ours, theirs)
 
 
 def _add_add(path: bytes, ours: Entry, theirs: Entry) -> Conflict:
@@ -206,7 +243,7 @@ def _merge_delete(change: Change, source: bytes, ours: Entry | None) -> _Merged 
 
 
 def _merge_entry(
-    change: Change, ours: Entry, drift: Drift, label: str, source: bytes
+    tree: Tree, change: Change, ours: Entry, drift: Drift, label: str, source: bytes
 ) -> _Merged | Conflict:
     """Both sides have the file; `source` is where it is now."""
     pre, post = change.pre, change.post
@@ -231,7 +268,7 @@ def _merge_entry(
     if len(types) > 1:
         detail = "file and symbolic link: one side changes the type, the other side something else"
         return Conflict(target, "type", detail, pre, ours, post)
-    mode = post.mode if ours.mode == pre.mode else ours.mode
+    mode = merged_mode(pre, ours, post)
     if pre.content.same(post.content) or ours.content.same(post.content):
         return made(Entry(mode, ours.content), "three-way")
     if ours.content.same(pre.content):
@@ -240,10 +277,14 @@ def _merge_entry(
         return Conflict(target, "type", "both sides change the link", pre, ours, post)
     if pre.content.binary() or post.content.binary() or ours.content.binary():
         return Conflict(target, "binary", "both sides change a binary file", pre, ours, post)
+    rule = merge_rule(tree, target)
+    if rule == "binary":
+        detail = "both sides change the file, and .gitattributes forbids to merge it"
+        return Conflict(target, "binary", detail, pre, ours, post)
     if not change.moved and (spliced := drift.splice(change, ours)) is not None:
         content, offset = spliced
         return made(Entry(mode, content), "offset" if offset else "exact", offset)
-    merged, conflicts = _merged(change, ours, label)
+    merged, conflicts = _merged(change, ours, label, rule)
     if conflicts:
         line = merged[: merged.find(b"<<<<<<< ") + 1].count(b"\n") + 1
         detail = f"{conflicts} conflict{'s' if conflicts > 1 else ''}, at line {line} of the merge"
@@ -253,7 +294,12 @@ def _merge_entry(
     return made(entry, "three-way", 0, _there(change, ours))
 
 
-def _merged(change: Change, ours: Entry, label: str) -> tuple[bytes, int]:
+def merged_mode(base: Entry, ours: Entry, theirs: Entry) -> int:
+    """The side that changes the mode has its way."""
+    return theirs.mode if ours.mode == base.mode else ours.mode
+
+
+def _merged(change: Change, ours: Entry, label: str, rule: str) -> tuple[bytes, int]:
     assert change.pre is not None
     assert change.post is not None
     return merge_text(
@@ -262,6 +308,7 @@ def _merged(change: Change, ours: Entry, label: str) -> tuple[bytes, int]:
         ours.content.data,
         change.post.content.data,
         ("upstream", "base of the patch", label),
+        union=rule == "union",
     )
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hexpatch import objects, workspace
+from hexpatch import objects, owned, workspace
 from hexpatch.checkout import Checkout, Layout, layout_from
 from hexpatch.errors import HexpatchError
 from hexpatch.objects import EXECUTABLE, FILE, Commit
@@ -101,7 +101,9 @@ def perform(ws: Workspace, store: Store, step: Step, before: FileState | None = 
         waiting = {}  # damaged: `rebase --abort` takes it away
     if not changes and step.pending == waiting and step.checkout is None:
         return None
+    workspace.room_for_files(ws.root, old, step.files)
     store.flush()
+    _keep_alive(repo, step, refs_before, refs_after)
     op = _record(store, step, old, refs_before, refs_after) if changes else None
     store.flush()
     moves = workspace.stage_files(ws, old, step.files)
@@ -169,7 +171,8 @@ def _roll_back(ws: Workspace, repo: Repo, journal: dict[str, Any]) -> str | None
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
     """Ctrl-C waits until the step is whole; programs started meanwhile don't get it either."""
-    held = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
+    ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, ends)
     try:
         yield
     finally:
@@ -272,6 +275,15 @@ def _whole(repo: Repo, journal: dict[str, Any]) -> bool:
     return repo.existing(wanted) == wanted
 
 
+def _keep_alive(repo: Repo, step: Step, before: dict[str, str], after: dict[str, str]) -> None:
+    """Own the commits of a person, too, that this step keeps: git may only have borrowed them."""
+    ours = {refs[name] for refs in (before, after) for name in (BASE, TIP) if name in refs}
+    previous = repo.ref(OPS)
+    known = set(repo.commit(previous).parents) if previous else set()
+    tips = {*before.values(), *after.values(), *step.keep} - ours - known
+    owned.keep(repo, sorted(repo.existing(tips)), sorted(repo.existing(ours)))
+
+
 def _record(
     store: Store, step: Step, old: FileState, before: dict[str, str], after: dict[str, str]
 ) -> str:
@@ -284,9 +296,9 @@ def _record(
     tree.put(b"refs.json", Entry(FILE, store.from_data(refs + b"\n")))
     previous = store.repo.ref(OPS)
     parents = [previous] if previous else []
-    for oid in [*before.values(), *after.values(), *step.keep]:
-        if oid not in parents:
-            parents.append(oid)
+    wanted = [*before.values(), *after.values(), *step.keep]
+    there = store.repo.existing(wanted)  # a lost one can't be kept
+    parents += [oid for oid in dict.fromkeys(wanted) if oid in there and oid not in parents]
     message = f"{step.command}\n\nFirst-Parent-Is-Log: {'yes' if previous else 'no'}\n"
     if step.undoes:
         message += f"Undoes: {step.undoes}\n"

@@ -12,13 +12,14 @@ from hexpatch import header
 from hexpatch.binpatch import BadBinary, BinaryHunk, apply_delta
 from hexpatch.diffpath import check_path, quote, shown
 from hexpatch.errors import HexpatchError
-from hexpatch.filediff import GITLINK, FileDiff, Hunk
+from hexpatch.filediff import FileDiff, Hunk
 from hexpatch.gitdiff import (
     START,
-    first_section,
+    next_section,
     parse_diff,
     parse_sections,
 )
+from hexpatch.objects import GITLINK
 
 __all__ = [
     "BinaryHunk",
@@ -95,7 +96,7 @@ def parse_patch(data: bytes, name: str, *, scissors: bool = False, bare: bool = 
     """
     mail = header.parse_mail(data, name, scissors)
     data = mail.data
-    start = first_section(data, mail.rest, name, mail.before)
+    start = next_section(data, mail.rest, name, mail.before)
     diffs = parse_sections(data, start, start, name, mail.before)
     for diff in diffs:
         if GITLINK in (diff.old_mode, diff.new_mode):

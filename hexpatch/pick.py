@@ -31,7 +31,7 @@ class Conflict(NamedTuple):
 
     kind: hunk, ambiguous, overlap, bare (strict placement); missing, exists, directory, binary,
     double, type (strict, whole file); content, add/add, modify/delete, delete/modify, mode, type,
-    rename/rename, location (three-way).
+    rename/rename, location, submodule (three-way).
     """
 
     path: bytes

@@ -6,17 +6,18 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hexpatch import objects, resolutions, walk, workspace
+from hexpatch import objects, resolutions, walk
 from hexpatch.drift import Drift
-from hexpatch.errors import HexpatchError
+from hexpatch.errors import HexpatchError, UsageError
 from hexpatch.objects import Commit
-from hexpatch.pick import Conflict, Laid
+from hexpatch.pick import Laid
 from hexpatch.rows import Row
 from hexpatch.series import Group, Series
 from hexpatch.session import Session
 from hexpatch.sources import Found
-from hexpatch.tree import Entry, Tree
+from hexpatch.tree import Tree
 from hexpatch.walk import Item, Walk
+from hexpatch.yamltree import similar
 
 # trailers that steer this tool or speak to the house; they stay at home
 HOUSE = ("Topic", "Export", "Internal-Note", "Change-Id")
@@ -112,6 +113,21 @@ class NothingLeft(HexpatchError):
     """Upstream has the whole group, or all of it is set aside."""
 
 
+def find_group(series: Series, name: str, wrong: str, how: str) -> Group:
+    """The group of this name. For a patch's name, the words for that, and `how GROUP` as a hint."""
+    known = {group.name: group for group in series.groups}
+    if name in known:
+        return known[name]
+    patch = next((p for p in series.patches if p.name == name), None)
+    if patch is None:
+        raise UsageError(f"no group named {name}", similar(name, known))
+    if patch.state == "private":
+        raise HexpatchError(f"{name} is private: it never leaves the house")
+    owner = next((g.name for g in known.values() if name in g.patches), None)
+    hint = f"`{how} {owner}`" if owner else "add it to a group in series.yaml"
+    raise UsageError(wrong.format(name), hint)
+
+
 @dataclass
 class _Restart(Exception):
     """A patch turned out to build on one that had been left out."""
@@ -132,11 +148,7 @@ class Cutter:
     def __post_init__(self) -> None:
         session, base = self.session, self.session.base
         self.items = walk.items_of(session.series, Tree(session.store, base.tree))
-        files = workspace.durable(session.ws.root)
-
-        def resolve(conflict: Conflict) -> tuple[Entry | None] | None:
-            return resolutions.recall(session.store, files, conflict)
-
+        resolve = resolutions.resolver(session.store, session.ws.root, session.say)
         self.first = walk.start(
             session.store, session.series, base.commit, self.onto.commit, self.items, resolve
         )
@@ -170,11 +182,11 @@ class Cutter:
                     f"make {why.get(name, name)} independent of {name}, or take state: private "
                     "from it",
                 )
-            if patch.state == "hold":
-                raise NothingLeft(
-                    f"{group.name}: {name} is on hold",
-                    "`hexpatch rebase` brings a patch back once it fits",
-                )
+            if patch.out == "hold":
+                hint = f"`hexpatch rebase` brings it back where it fits, as onto {patch.held}"
+                if patch.state == "hold":
+                    hint = f"take `state: hold` from {name} in series.yaml"
+                raise NothingLeft(f"{group.name}: {name} is on hold", hint)
             for need in patch.needs:
                 if need not in group.patches and need not in why:
                     why[need] = name

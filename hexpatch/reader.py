@@ -6,6 +6,8 @@ import contextlib
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 
+from hexpatch import proc
+
 
 class Reader:
     """Questions go to git together with a `flush`: it reads them all before it writes, so neither
@@ -13,13 +15,16 @@ class Reader:
     """
 
     def __init__(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
-        self._child = subprocess.Popen(
-            [*argv, "cat-file", "--batch-command", "--buffer"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=env,
-        )
+        try:
+            self._child = subprocess.Popen(
+                [*argv, "cat-file", "--batch-command", "--buffer"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=env,
+            )
+        except FileNotFoundError as error:
+            raise proc.missing(error, argv) from None
 
     @property
     def alive(self) -> bool:

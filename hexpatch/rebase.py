@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,14 +12,14 @@ from hexpatch.errors import HexpatchError
 from hexpatch.merge import Picked, pick
 from hexpatch.oplog import Step
 from hexpatch.patchfile import parse_patch
-from hexpatch.pick import Conflict, Laid, text
+from hexpatch.pick import Laid, text
 from hexpatch.refresh import Named
 from hexpatch.rows import Row
 from hexpatch.series import Base, Series, parse
 from hexpatch.session import Session
 from hexpatch.sources import Found
 from hexpatch.stack import DoesNotApply, Failed
-from hexpatch.tree import Entry, Tree
+from hexpatch.tree import Tree
 from hexpatch.walk import Item, Walk
 from hexpatch.workspace import SERIES, FileState
 
@@ -89,11 +90,7 @@ def begin(session: Session, onto: Found) -> tuple[Walk, list[Item]]:
     """The walk onto another commit, with the remembered resolutions, and all its patches."""
     base = session.base
     items = walk.items_of(session.series, Tree(session.store, base.tree))
-    files = resolutions.load(session.ws.root)
-
-    def resolve(met: Conflict) -> tuple[Entry | None] | None:
-        return resolutions.recall(session.store, files, met)
-
+    resolve = resolutions.resolver(session.store, session.ws.root, session.say)
     fold = walk.start(session.store, session.series, base.commit, onto.commit, items, resolve)
     return fold, items
 
@@ -148,7 +145,8 @@ def _park(
     rest: list[Row],
 ) -> Outcome:
     again = session.ws.pending.exists()
-    session.room_for(progress.head)
+    layout = conflict.layout(session, item, picked)
+    session.room_for(progress.head, more=[file.path for file in layout.files if file.oid])
     conflicts = [text(c.path) for c in picked.conflicts]
     pending = {
         "command": session.command,
@@ -169,7 +167,7 @@ def _park(
         detach=True,
         force=again,
         pending=pending,
-        layout=conflict.layout(session, item, picked),
+        layout=layout,
     )
     oplog.perform(session.ws, session.store, step)
     return Outcome([*progress.rows, row, *rest], onto, waiting=item.name, conflicts=conflicts)
@@ -183,26 +181,45 @@ def waiting(session: Session) -> dict[str, Any]:
     return pending
 
 
-def abort(session: Session) -> None:
-    """Back to the stack as it was before the rebase."""
+def abort(session: Session) -> str:
+    """Back to the stack as it was before the rebase: the commit that is checked out then."""
     if not session.ws.pending.exists():
         waiting(session)  # raises
     session.in_reach()
+    if session.lost():
+        session.made_again()
     tip = session.branch_tip()
-    session.room_for(tip or session.stack.tip)
+    target = tip or session.stack.tip
+    session.room_for(target)
+    with contextlib.suppress(HexpatchError):  # damaged: nobody knows what is a person's there
+        _name_commits(session, waiting(session))
     step = Step(
         command=session.command,
         files=workspace.durable(session.ws.root),
-        checkout=tip or session.stack.tip,
+        checkout=target,
         detach=tip is None,  # it had never been applied
         force=True,
     )
     oplog.perform(session.ws, session.store, step)
+    return target
+
+
+def _name_commits(session: Session, pending: dict[str, Any]) -> None:
+    """Name what a person has committed at the stop and is about to leave."""
+    stray = session.stray()
+    if stray not in (None, pending["head"], *(d["commit"] for d in pending["done"])):
+        session.say_kept(str(stray))
 
 
 def resume(session: Session, *, skip: bool = False, keep_going: bool = False) -> Outcome:
     """Go on after a conflict: take what the checkout has now, or drop the patch."""
     pending = waiting(session)
+    session.whole()
+    if not skip and not session.checkout.exists:
+        raise HexpatchError(
+            f"the checkout with the half-merged {pending['current']} is gone",
+            "`hexpatch rebase --abort` makes it again, with the stack as it was",
+        )
     if session.stack.tip != pending["tip"]:
         raise HexpatchError(
             "the series' files have changed since the rebase stopped",
@@ -215,6 +232,7 @@ def resume(session: Session, *, skip: bool = False, keep_going: bool = False) ->
     fold, items = begin(session, onto)
     current = next(item for item in items if item.name == pending["current"])
     if skip:
+        _name_commits(session, pending)
         progress.rows.append(Row(current.name, "skipped", ("dropped from the series",)))
     else:
         answers = _answers(session, onto, current, progress, conflict.take(session, pending))
@@ -246,7 +264,11 @@ def _catch_up(fold: Walk, items: Sequence[Item], progress: _Progress) -> None:
     fold.tree = Tree(fold.store, fold.store.read_tree_of(progress.head))
     for item in items:
         row = next((r for r in progress.rows if r.name == item.name), None)
-        if row is None or not isinstance(item.laid, Laid):
+        if row is None:
+            continue
+        if not isinstance(item.laid, Laid):
+            if row.status == "hold":
+                fold.on_hold.add(item.name)
             continue
         for change in item.laid.changes:
             fold.drift.forget(change)
@@ -293,18 +315,19 @@ def base_entry(found: Found) -> Base:
 
 
 def _mark(series: Series, yaml: bytes, rows: Sequence[Row], onto: Found) -> bytes:
-    """Note in series.yaml which patches are landed, on hold, or back."""
+    """Note in series.yaml which patches are landed, held, or back."""
     for row in rows:
         patch = series.patch(row.name)
         inactive = patch not in series.active
         if row.status == "landed" and not inactive:
             yaml = seriesedit.set_patch(yaml, row.name, "landed", onto.name)
         elif row.status == "hold" and not inactive:
-            yaml = seriesedit.set_patch(yaml, row.name, "state", "hold")
+            yaml = seriesedit.set_patch(yaml, row.name, "held", series.base.name)
         elif row.status == "revived":
-            if patch.landed is not None:
-                yaml = seriesedit.set_patch(yaml, row.name, "landed", None)
-            if patch.state in ("landed", "hold"):
+            for key in ("landed", "held"):
+                if getattr(patch, key) is not None:
+                    yaml = seriesedit.set_patch(yaml, row.name, key, None)
+            if patch.state == "landed":
                 yaml = seriesedit.set_patch(yaml, row.name, "state", None)
     return yaml
 

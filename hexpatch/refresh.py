@@ -53,9 +53,10 @@ def linear(repo: Repo, base: str, tip: str) -> list[tuple[str, Commit]]:
     while at != base:
         commit = repo.commit(at)
         if len(commit.parents) > 1:
+            title = commit.message.partition("\n")[0]
             raise HexpatchError(
-                f"{at[:12]} `{commit.message.splitlines()[0]}` is a merge; its own content would "
-                "be lost in a linear series" + _merge_content(repo, at),
+                f"{at[:12]} `{title}` is a merge; its own content would be lost in a linear series"
+                + _merge_content(repo, at),
                 "make the history linear first: `git rebase BASE`",
             )
         found.append((at, commit))
@@ -66,6 +67,17 @@ def linear(repo: Repo, base: str, tip: str) -> list[tuple[str, Commit]]:
             )
         at = commit.parents[0]
     return found[::-1]
+
+
+def titled(commits: list[tuple[str, Commit]]) -> list[tuple[str, Commit]]:
+    """The commits, if each has a message."""
+    for oid, commit in commits:
+        if not commit.message.strip():
+            raise HexpatchError(
+                f"{oid[:12]} has no message; a patch needs a title",
+                "`git commit --amend` or `git rebase -i` gives it one",
+            )
+    return commits
 
 
 def _merge_content(repo: Repo, merge: str) -> str:
@@ -436,7 +448,7 @@ def _edit_series(
 
 def new_name(commit: Commit, taken: Sequence[str]) -> str:
     """Name of a patch that a commit nobody knows yet becomes."""
-    return slug(commit.message.split("\n", 1)[0], taken)
+    return slug(commit.message.strip().partition("\n")[0], taken)
 
 
 def name_commits(

@@ -55,6 +55,7 @@ def environment(*, user_config: bool = False) -> dict[str, str]:
         GIT_EDITOR="true",
         GIT_PAGER="cat",
         GIT_ATTR_NOSYSTEM="1",
+        GIT_NO_REPLACE_OBJECTS="1",
     )
     if user_config:
         for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):
@@ -206,24 +207,31 @@ class Repo:
         status, out = self.git_status(*args, stdin=text, ok=ok, env=env)
         return status, {line.decode() for line in out.split(b"\n") if line and b" " not in line}
 
-    def write_objects(self, objs: Sequence[tuple[str, bytes]]) -> None:
-        """Add whole objects (kind, data): a few loose, many as one pack. All or none."""
+    def write_objects(self, objs: Sequence[tuple[str, bytes]], *, copy: bool = False) -> None:
+        """Add whole objects (kind, data): a few loose, many as one pack. All or none.
+
+        `copy`: as a pack, which git writes whole, even if an alternate has some of them.
+        """
         if not objs:
             return
         import tempfile
 
-        if len(objs) < 100:
+        if len(objs) < 100 and not copy:
             command = ["unpack-objects", "-q"]
         else:
             command = ["index-pack", "--stdin", "--no-rev-index"]
         with tempfile.TemporaryFile() as errors:
-            child = subprocess.Popen(
-                self._argv(command),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=errors,
-                env=self._env,
-            )
+            argv = self._argv(command)
+            try:
+                child = subprocess.Popen(
+                    argv,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=errors,
+                    env=self._env,
+                )
+            except FileNotFoundError as error:
+                raise proc.missing(error, argv) from None
             assert child.stdin is not None
             try:
                 for chunk in objects.pack(objs, len(objs)):
@@ -422,7 +430,12 @@ def init_bare(git_dir: Path) -> Repo:
 
 def open_clone(path: Path) -> Clone:
     """Look at the user's clone through GitPython; nothing in it is changed."""
-    import git  # heavy (90 ms): only where a clone is named
+    try:
+        import git  # heavy (90 ms): only where a clone is named
+    except ModuleNotFoundError:
+        raise
+    except ImportError:  # it asks git for its version
+        raise proc.missing(FileNotFoundError(), ["git"]) from None
 
     with contextlib.ExitStack() as stack:
         try:
@@ -432,6 +445,13 @@ def open_clone(path: Path) -> Clone:
             raise HexpatchError(
                 f"{path} is not a git repository", "name a clone of llama.cpp with --repo PATH"
             ) from None
+        with found.config_reader("repository") as config:
+            ids = str(config.get_value("extensions", "objectformat", "sha1"))
+        if ids != "sha1":
+            raise HexpatchError(
+                f"{path} names its objects by {ids.upper()}, which hexpatch does not support",
+                "name a clone of llama.cpp with --repo PATH: upstream's own ids are SHA-1",
+            )
         common = Path(found.common_dir)
         url = None
         for remote in found.remotes:

@@ -9,6 +9,7 @@ from hexpatch import yamltree
 from hexpatch.errors import HexpatchError, InvalidSeries, Problem
 from hexpatch.seriescheck import FILE, PATCH_KEYS, Check
 from hexpatch.seriesmodel import DEFAULT_URL, Base, Group, Patch, Series, Target, Upstream
+from hexpatch.workspace import no_link
 
 __all__ = [
     "DEFAULT_URL",
@@ -28,6 +29,7 @@ __all__ = [
 
 def load(root: Path) -> Series:
     """The series in this directory, or InvalidSeries with all that is wrong with it."""
+    no_link(root / FILE)
     try:
         data = (root / FILE).read_bytes()
     except FileNotFoundError:

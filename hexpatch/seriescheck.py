@@ -28,7 +28,7 @@ from hexpatch.yamltree import MAX_SHOWN, ListNode, MapNode, Node, Reader, TextNo
 FILE = "series.yaml"
 VERSION = 1
 STATES = ("draft", "ready", "sent", "landed", "private", "hold")
-PATCH_KEYS = ("name", "file", "why", "files", "needs", "ops", "state", "pr", "landed")
+PATCH_KEYS = ("name", "file", "why", "files", "needs", "ops", "state", "pr", "landed", "held")
 _TOP_KEYS = (
     "version",
     "upstream",
@@ -172,6 +172,7 @@ class Check(Reader):
         ops = self.texts(fields.get("ops"), f"{what} ops", rules.like(rules.OP))
         state = self.text(fields.get("state"), f"{what} state", rules.one_of(STATES)) or "draft"
         landed = self.text(fields.get("landed"), f"{what} landed") or None
+        held = self.text(fields.get("held"), f"{what} held", rules.like(rules.WORD)) or None
         pr = self.text(
             fields.get("pr"),
             f"{what} pr",
@@ -190,6 +191,7 @@ class Check(Reader):
             state=state,
             pr=pr.removeprefix("#") or None,
             landed=landed,
+            held=held,
         ), {"files": files, "needs": needs}
 
     def name_and_file(self, node: Node, fields: dict[str, Node], what: str) -> tuple[str, str]:
@@ -322,7 +324,7 @@ class Check(Reader):
         return text
 
     def exists(self, place: Node, path: str, what: str) -> None:
-        """A path must be a regular file whose links, if any, stay in the repository."""
+        """A path must be a regular file, in folders that stay in the repository."""
         if not self.disk:
             return
         full = f"{self.root}/{path}"
@@ -336,6 +338,8 @@ class Check(Reader):
             return
         if not stays:
             self.fault(place, f"{what} is a link that leads out of the repository")
+        elif link:
+            self.fault(place, f"{what} is a link: the file itself has to be there")
         elif not stat.S_ISREG(mode):
             self.fault(place, f"{what} is not a regular file")
 

@@ -187,7 +187,8 @@ base:
 #     files: [src/htp/rope.c]    # new files this patch owns
 #     needs: [other-patch]       # must stand before it
 #     ops: [ROPE]                # what test-backend-ops should check
-#     state: draft               # draft, ready, sent, landed, private or hold
+#     state: draft               # draft, ready, sent, landed, private or hold (until you say so)
+#     held: v1                   # by `rebase -k`: out since v1, comes back where it fits
 #     pr: 12345
 patches: []
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from hexpatch.errors import HexpatchError
+from hexpatch.errors import HexpatchError, UsageError
 from hexpatch.workspace import read_bytes
 from hexpatch.yamltree import shown, similar
 
@@ -35,7 +35,10 @@ class Upstream(NamedTuple):
 
 
 class Patch(NamedTuple):
-    """One entry. `file` is relative to patches/, `files` are the owned files in src/."""
+    """One entry. `file` is relative to patches/, `files` are the owned files in src/.
+
+    `held` is the base that the patch last lay on, where a rebase has left it out since.
+    """
 
     name: str
     file: str
@@ -46,6 +49,14 @@ class Patch(NamedTuple):
     state: str = "draft"
     pr: str | None = None
     landed: str | None = None
+    held: str | None = None
+
+    @property
+    def out(self) -> str:
+        """Why it is not part of the stack: hold, landed, or nothing."""
+        if self.state == "hold" or self.held is not None:
+            return "hold"
+        return "landed" if self.state == "landed" or self.landed is not None else ""
 
 
 class Group(NamedTuple):
@@ -83,17 +94,13 @@ class Series(_Said):
         """The patch of this name, or an error that knows a similar one."""
         found = self._by_name.get(name)
         if found is None:
-            raise HexpatchError(f"no patch named {shown(name)}", similar(name, self._by_name))
+            raise UsageError(f"no patch named {shown(name)}", similar(name, self._by_name))
         return found
 
     @property
     def active(self) -> tuple[Patch, ...]:
         """The patches of the stack: neither landed upstream nor on hold."""
-        return tuple(
-            patch
-            for patch in self.patches
-            if patch.landed is None and patch.state not in ("landed", "hold")
-        )
+        return tuple(patch for patch in self.patches if not patch.out)
 
     def read(self, path: str) -> bytes:
         """A file of the series, by its path below `root`."""

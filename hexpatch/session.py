@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hexpatch import series, workspace
-from hexpatch.errors import HexpatchError
+from hexpatch.errors import HexpatchError, InvalidSeries, MissingObject
 from hexpatch.series import Series
 from hexpatch.workspace import BASE, BRANCH, LOCK, TIP, FileState, Workspace
 
@@ -55,9 +55,13 @@ class Session:
         """series.yaml, checked."""
         try:
             loaded = series.load(self.ws.root)
-        except HexpatchError:
+        except HexpatchError as error:
             if not self.ws.journal.exists():
-                raise
+                if not isinstance(error, InvalidSeries):
+                    raise
+                from hexpatch import putback
+
+                raise InvalidSeries(error.problems, putback.hint(self)) from None
             time.sleep(_WAIT)  # another run is just replacing the files
             loaded = series.load(self.ws.root)
         strays = series.orphans(loaded)
@@ -148,6 +152,47 @@ class Session:
                 "finish it with `hexpatch rebase --continue`, `--skip` or `--abort`",
             )
 
+    def lost(self) -> dict[str, str]:
+        """The names of the stack's commits that are in the store no more, and their ids.
+
+        A crash may have eaten them; an older version left them to the clone, and its `gc`.
+        """
+        from hexpatch.oplog import OPS
+
+        names = (BRANCH, TIP, OPS)
+        named: dict[str, str] = {}
+        if self.repo.partial or None in [self.repo.ref(name) for name in names]:
+            named = self.repo.refs(*names)
+        head = self.checkout.lost() if self.checkout.exists else None
+        if head:
+            named["HEAD"] = head
+        there = self.repo.present(list(named.values()))
+        return {name: oid for name, oid in named.items() if oid not in there}
+
+    def whole(self) -> None:
+        """Refuse to go on from commits that the store has lost."""
+        from hexpatch.checkout import REPAIR
+
+        lost = self.lost()
+        if lost:
+            what = ", ".join(f"{name.split('/')[-1]} {oid[:12]}" for name, oid in lost.items())
+            hint = "`hexpatch rebase --abort` makes the stack again, from the files"
+            raise MissingObject(
+                f"commits of the stack are not in the store any more: {what}",
+                hint if self.ws.pending.exists() else REPAIR,
+            )
+
+    def made_again(self) -> bool:
+        """Write the stack's lost commits again, from the files; a lost log ends. Is all there?"""
+        from hexpatch.oplog import OPS
+
+        assert self.stack.tip
+        self.store.flush()
+        if OPS in self.lost():
+            self.repo.update_refs({OPS: None})
+            self.say("the log of operations is lost: `hexpatch undo` starts from here")
+        return not self.lost()
+
     def in_reach(self) -> None:
         """Refuse to start where the user's clone has moved away: its objects are needed."""
         from hexpatch.sources import Upstream
@@ -160,7 +205,8 @@ class Session:
             Upstream(self.repo, loaded, self.say, offline=self.offline)
 
     def idle(self) -> None:
-        """Refuse to cut into a `git rebase` in the checkout."""
+        """Refuse to cut into a `git rebase` in the checkout, or to start from lost commits."""
+        self.whole()
         busy = self.checkout.busy() if self.checkout.exists else None
         if busy:
             raise HexpatchError(
@@ -200,6 +246,8 @@ class Session:
     def mend_refs(self) -> None:
         """Note base and tip again where one is lost, if branch `stack` is built on them."""
         branch, noted = self.branch_tip(), self.applied_tip()
+        if None in (branch, noted):
+            self.whole()  # not there, or there no more?
         if branch is None or (noted is not None and self.repo.ref(BASE) is not None):
             return
         tip, base = noted or self._made(), self.base.commit
@@ -221,6 +269,10 @@ class Session:
         seen = self.repo.git("for-each-ref", "--count=1", "--contains", head)
         return None if seen else head
 
+    def say_kept(self, oid: str) -> None:
+        """Name commits that are on no branch any more: the store never drops them."""
+        self.say(f"the checkout's commits are kept as {oid[:12]}")
+
     def _made(self) -> str | None:
         try:
             return self.stack.tip
@@ -235,10 +287,13 @@ class Session:
         branch, head = checkout.branch(), checkout.head()
         if branch == BRANCH or head == self.branch_tip():
             return
+        back = "`git switch stack` goes back there"
+        if self.branch_tip() is None:
+            back = "there is none: `hexpatch apply` makes it from the files"
         where = f"on branch {branch.removeprefix('refs/heads/')}" if branch else f"at {head}"
         raise HexpatchError(
             f"{self.ws.checkout} is {where}, not on branch stack",
-            "`git switch stack` goes back there, `git switch -C stack` makes this the stack",
+            f"{back}, `git switch -C stack` makes this the stack",
         )
 
     def files_applied(self) -> None:
@@ -266,17 +321,33 @@ class Session:
                 hint = f"`hexpatch apply --force` puts them into the checkout {again}"
             raise HexpatchError("the series' files have changed since the last apply", hint)
 
-    def room_for(self, target: str) -> None:
-        """Refuse to overwrite untracked files in the checkout."""
+    def room_for(self, target: str, *, hidden: bool = True, more: Sequence[bytes] = ()) -> None:
+        """Refuse to overwrite untracked files in the checkout, or edits that git does not see.
+
+        `more` are files that are written beside those of the target.
+        """
         if not self.checkout.exists:
             return
         self.store.flush()
-        names = self.checkout.in_the_way(target)
+        names = self.checkout.in_the_way(target, more)
         if names:
             shown = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
             raise HexpatchError(
                 f"untracked files are in the way: {shown}",
                 f"move them out of {self.ws.checkout} and run again",
+            )
+        unseen = self.checkout.hidden(target) if hidden else {}
+        if unseen:
+            import shlex
+
+            shown = ", ".join(sorted({n for names in unseen.values() for n in names})[:5])
+            show = " && ".join(
+                shlex.join(["git", "update-index", option, "--", *names])
+                for option, names in unseen.items()
+            )
+            raise HexpatchError(
+                f"{self.ws.checkout} has edits that git was told not to look at: {shown}",
+                f"`{show}` there shows them to git: commit or stash them then",
             )
 
     # -- changing --------------------------------------------------------------------------

@@ -6,10 +6,9 @@ and a clone we borrow objects from may have an edge of its own.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-from hexpatch import catalogue, objects
+from hexpatch import catalogue, objects, workspace
 from hexpatch.catalogue import Entry
 from hexpatch.repo import Repo
 
@@ -22,7 +21,7 @@ def write_alone(repo: Repo, oid: str, data: bytes) -> None:
     if repo.present([oid]):
         return
     path = repo.git_dir / "shallow"
-    write_whole(path, _text(listed(path) | {oid}))
+    workspace.write_atomic(path, _text(listed(path) | {oid}))
     repo.close()
     repo.write_objects([("commit", data)])
 
@@ -53,15 +52,15 @@ def mend(repo: Repo, borrowed: frozenset[str] | None = None) -> None:
     ours = {*line, *own, *lent_before}
     wanted = (now - ours) | needed
     if lent != lent_before:
-        write_whole(note, _text(lent | (lent_before & now)))
+        workspace.write_atomic(note, _text(lent | (lent_before & now)))
     if wanted != now:
         if wanted:
-            write_whole(path, _text(wanted))
+            workspace.write_atomic(path, _text(wanted))
         else:
             path.unlink(missing_ok=True)
         repo.close()  # a running reader has the old list
     if lent != lent_before:
-        write_whole(note, _text(lent))
+        workspace.write_atomic(note, _text(lent))
 
 
 def upstream_edge(repo: Repo) -> frozenset[str]:
@@ -83,12 +82,5 @@ def listed(path: Path) -> frozenset[str]:
         return frozenset()
 
 
-def _text(lines: set[str] | frozenset[str]) -> str:
-    return "".join(f"{line}\n" for line in sorted(lines))
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Whole, then renamed."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_text(text)
-    part.replace(path)
+def _text(lines: set[str] | frozenset[str]) -> bytes:
+    return "".join(f"{line}\n" for line in sorted(lines)).encode()

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from hexpatch import catalogue, objects, proc, shallow
+from hexpatch import catalogue, objects, proc, shallow, workspace
 from hexpatch.catalogue import Entry, Spec
 from hexpatch.errors import HexpatchError
 from hexpatch.repo import Repo
@@ -191,7 +191,7 @@ class Cache:
             pack = self._keep(made, tree)
         if entry is None:
             note = self.directory / f"{spec.name}.tree"
-            shallow.write_whole(note, tree + "\n")
+            workspace.write_atomic(note, f"{tree}\n".encode())
         return tree, pack
 
     def _keep(self, made: Path, tree: str) -> Path:

@@ -366,6 +366,12 @@ class Upstream:
             names += self._clone.names()
         names += [n.split("/", 3)[-1] for n in self.store.refs("refs/upstream/")]
         lines = "".join(f"\n  {text}" for text in tried)
+        kind = self._clone.kind(rev) if self._clone is not None else None
+        if self._clone is not None and kind not in (None, "commit"):
+            return UnknownRevision(
+                f"{rev!r} is a {kind} in {self._clone.path}, not a commit",
+                "name a tag, branch or id of a commit there, or a snapshot",
+            )
         from difflib import get_close_matches
 
         near = get_close_matches(rev, dict.fromkeys(names), n=3, cutoff=0.6)

@@ -63,8 +63,9 @@ class DoesNotApply(HexpatchError):
         lines += [f"  {c.line}" for c in failed.conflicts]
         super().__init__(
             "\n".join(lines),
-            "nothing was changed; `hexpatch check` shows every patch, "
-            f"`hexpatch rebase --onto` moves the series, or edit patches/{failed.name}.patch",
+            f"nothing was changed; edit patches/{failed.name}.patch (`hexpatch check` shows every "
+            "patch), or write `held: REV` into its entry in series.yaml, REV a commit it fits on: "
+            "`hexpatch rebase --onto REV` brings it back there",
         )
         self.failed = failed
 

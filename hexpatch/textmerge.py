@@ -20,7 +20,7 @@ _NAME = b"file"
 _CLOCK = "1 +0000"
 
 
-class _Loose:
+class Loose:
     """A directory of loose objects."""
 
     def __init__(self, folder: Path) -> None:
@@ -51,15 +51,24 @@ def merge_text(
     ours: bytes,
     theirs: bytes,
     labels: tuple[str, str, str] = ("ours", "base", "theirs"),
+    *,
+    union: bool = False,
 ) -> tuple[bytes, int]:
-    """The merged text and the number of conflicts in it, which are marked (zdiff3) and labelled."""
+    """The merged text and the number of conflicts in it, which are marked (zdiff3) and labelled.
+
+    `union` takes the lines of both sides where they conflict.
+    """
     with tempfile.TemporaryDirectory(prefix="hexpatch-") as scratch:
-        loose = _Loose(Path(scratch))
+        loose = Loose(Path(scratch))
+        attributes = Path(scratch, "attributes")
+        attributes.write_bytes(_NAME + b" merge=union\n" if union else b"")
         root = loose.commit(base)
         one, two = loose.commit(ours, root), loose.commit(theirs, root)
         status, out = repo.git_status(
             "-c",
-            "merge.conflictStyle=zdiff3",
+            f"merge.conflictStyle={'merge' if union else 'zdiff3'}",
+            "-c",
+            f"core.attributesFile={attributes}",
             "-c",
             "core.looseCompression=0",
             "merge-tree",

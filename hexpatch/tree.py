@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from hexpatch import objects, place
+from hexpatch import objects, owned, place
 from hexpatch.errors import HexpatchError
 from hexpatch.objects import TREE, object_id
 from hexpatch.patchfile import Hunk
@@ -204,9 +204,16 @@ class Store:
         return Content(self, lines=lines)
 
     def flush(self) -> None:
-        """Write the queued objects that the repository lacks. Unreferenced until refs move."""
+        """Write the queued objects that the repository lacks itself. Unreferenced until refs move.
+
+        What a clone only lends is written too: the clone's `gc` may drop it.
+        """
         present = self.repo.existing(self._new)
-        self.repo.write_objects([obj for oid, obj in self._new.items() if oid not in present])
+        lent = owned.lent(self.repo, present)
+        owned.drop_broken(self.repo, self._new.keys() - present)
+        own = present - lent
+        new = [obj for oid, obj in self._new.items() if oid not in own]
+        self.repo.write_objects(new, copy=bool(lent))
         self._written.update(self._new)
         self._new.clear()
         self._bytes = 0

@@ -21,11 +21,12 @@ def undo(session: Session, name: str | None) -> Operation:
     """Put back files and refs as they were before an operation; this is an operation too.
 
     What came after it is undone with it: every ref that one of these operations moved goes back,
-    base, tip and branch together. Files in patches/resolutions/ are answers, not state: none is
-    deleted. What the person had in the checkout is never lost: uncommitted changes refuse an
-    undo, commits are kept by their id, and the undo of `new` leaves its changes uncommitted.
+    base, tip and branch together. Files in patches/resolutions/ are answers, not state: they stay.
+    What the person had in the checkout is never lost: uncommitted changes refuse an undo, commits
+    are kept by their id, and the undo of `new` leaves its changes uncommitted.
     """
     session.no_pending()
+    session.whole()
     if name is not None and not name.strip():
         raise UsageError("OPERATION is empty", "`hexpatch log` lists the operations")
     op = oplog.find(session.repo, name) if name else oplog.to_undo(session.repo)
@@ -37,7 +38,7 @@ def undo(session: Session, name: str | None) -> Operation:
     if unstacked:
         target = op.refs_after.get(workspace.BASE) or session.repo.ref(workspace.BASE)
     files = _files(session, op)
-    _all_there(session, files, {*refs.values(), target})
+    _all_there(session, op, files, {*refs.values(), target})
     again = BRANCH in refs and here is None  # its undo had removed the checkout
     if (target == here and not unstacked) or not (session.checkout.exists or again):
         target = None
@@ -45,7 +46,7 @@ def undo(session: Session, name: str | None) -> Operation:
     keep = _kept(session, here if BRANCH in refs and refs[BRANCH] != here else None)
     if index_only:
         session.idle()
-        put = session.checkout.stash() if session.checkout.dirty() else None
+        put = session.checkout.stash()
         keep += [put] if put else []
     else:
         session.clean()
@@ -68,18 +69,26 @@ def undo(session: Session, name: str | None) -> Operation:
     return op
 
 
-def _all_there(session: Session, files: FileState, commits: set[str | None]) -> None:
-    """Refuse to go back to commits that are gone: a clone lends them, and its `gc` drops them."""
+def _all_there(session: Session, op: Operation, files: FileState, commits: set[str | None]) -> None:
+    """Refuse to go back to commits that are gone: a clone lends the base, and its `gc` drops it."""
     wanted = {oid for oid in commits if oid}
-    gone = sorted(wanted - session.repo.existing(wanted))
-    if not gone:
-        return
-    what = gone[0]
-    if workspace.SERIES in files:
-        with contextlib.suppress(HexpatchError):
-            data = files[workspace.SERIES][0]
-            what += f" (base {parse(data, session.ws.root, disk=False).base.name})"
-    raise HexpatchError(f"{what} is not in the store any more", "fetch it into the clone")
+    gone = wanted - session.repo.existing(wanted)
+    bases = {refs.get(workspace.BASE) for refs in (op.refs_before, op.refs_after)}
+    base = next((oid for oid in gone if oid in bases), None)
+    if base:
+        what = base
+        if workspace.SERIES in files:
+            with contextlib.suppress(HexpatchError):
+                data = files[workspace.SERIES][0]
+                what += f" (base {parse(data, session.ws.root, disk=False).base.name})"
+        raise HexpatchError(f"{what} is not in the store any more", "fetch it into the clone")
+    if gone:
+        ws = session.ws
+        raise HexpatchError(
+            f"a commit of that stack, {min(gone)[:12]}, is not in the store any more",
+            f"`git -C {ws.store} archive {op.oid[:12]}:before | tar -x -C {ws.root}` puts the "
+            "series' files back, then `hexpatch apply` makes its commits again",
+        )
 
 
 def _rescue(session: Session, op: Operation, files: FileState) -> None:
@@ -127,9 +136,11 @@ def _files(session: Session, op: Operation) -> FileState:
     for later in ops:
         paths |= oplog.changed_paths(session.repo, later)
     for path in paths:
+        if path.startswith(f"{resolutions.FOLDER}/"):
+            continue
         if path in old:
             files[path] = old[path]
-        elif not path.startswith(f"{resolutions.FOLDER}/"):
+        else:
             files.pop(path, None)
     return files
 
@@ -151,7 +162,7 @@ def _kept(session: Session, leaving: str | None) -> list[str]:
     if stray:
         keep.append(stray)
     for oid in keep:
-        session.say(f"the checkout's commits are kept as {oid[:12]}")
+        session.say_kept(oid)
     return keep
 
 
@@ -170,4 +181,6 @@ def entries(session: Session, limit: int) -> list[dict[str, Any]]:
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(op.when))
         note = f"undoes {op.undoes[:12]}" if op.undoes else ""
         out.append({"id": op.oid, "when": when, "note": note, "command": op.command})
+    if not out:
+        session.whole()  # the log may be lost
     return out

@@ -29,7 +29,8 @@ class Item:
     laid: Laid | Failed | None  # None: landed or on hold, not part of the stack now
     needs: tuple[str, ...] = ()
     why_out: str = ""
-    whole: bool = True  # False: files of a landed patch are gone, it can't come back
+    held: str = ""  # the base it last lay on, if a rebase has left it out
+    returns: bool = True  # False: a person's hold, or a landed patch whose files are gone
 
     @property
     def name(self) -> str:
@@ -49,8 +50,10 @@ def items_of(series: Series, base: Tree) -> list[Item]:
     laid = {r.name: r for r in stack.lay_all(tree, (s for s in sources if s.name in active))}
     items = []
     for patch, source in zip(series.patches, sources, strict=True):
-        why = "" if patch.name in active else ("hold" if patch.state == "hold" else "landed")
-        items.append(Item(source, laid.get(patch.name), patch.needs, why, whole[patch.name]))
+        returns = whole[patch.name] and patch.state != "hold"
+        items.append(
+            Item(source, laid.get(patch.name), patch.needs, patch.out, patch.held or "", returns)
+        )
     return items
 
 
@@ -66,6 +69,7 @@ class Walk:
     culprit: Callable[[bytes], str] | None = None
     failed: list[Laid] = field(default_factory=list)
     out: set[str] = field(default_factory=set)
+    on_hold: set[str] = field(default_factory=set)
 
     def step(self, item: Item) -> tuple[Row, Picked | None]:
         """One patch onto the tree. A patch that does not fit leaves the tree alone."""
@@ -137,9 +141,10 @@ class Walk:
         self._leave_out(laid)
 
     def _revive(self, item: Item) -> Row:
+        """A patch that was out comes back if it fits strictly, and what it needs is there."""
         trial = self.tree.fork()
-        # `state: hold` is a person's word: only a person takes it back
-        laid = lay(trial, item.source) if item.whole and item.why_out != "hold" else None
+        returns = item.returns and not self.out.union(self.on_hold).intersection(item.needs)
+        laid = lay(trial, item.source) if returns else None
         if (
             isinstance(laid, Laid)
             and laid.changes
@@ -147,9 +152,12 @@ class Walk:
         ):
             self.tree = trial
             self._leave_out(laid)
-            return Row(item.name, "revived", (f"was {item.why_out}, fits again",))
-        detail = ("not part of the stack",)
-        return Row(item.name, item.why_out, detail)
+            was = f"on hold since {item.held}" if item.held else item.why_out
+            return Row(item.name, "revived", (f"was {was}, fits again",))
+        if item.why_out == "hold":
+            self.on_hold.add(item.name)
+        since = f" since {item.held}" if item.held else ""
+        return Row(item.name, item.why_out, (f"not part of the stack{since}",))
 
 
 def _details(picked: Picked) -> Iterable[str]:

@@ -7,6 +7,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shlex
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -150,15 +151,21 @@ def find(start: Path) -> Workspace:
     )
 
 
-def write_atomic(path: Path, data: bytes, *, executable: bool = False) -> None:
-    """Write a file whole: a reader (or a crash) sees the old one or the new one."""
+def write_atomic(
+    path: Path, data: bytes, *, executable: bool = False, durable: bool = True
+) -> None:
+    """Write a file whole: a reader (or a crash) sees the old one or the new one.
+
+    Not durable: for what can be made again, it is left to the system when it gets to the disk.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temp = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temp.open("wb") as handle:
             handle.write(data)
             handle.flush()
-            os.fsync(handle.fileno())
+            if durable:
+                os.fsync(handle.fileno())
         if executable:
             temp.chmod(0o755)
         temp.replace(path)
@@ -235,6 +242,18 @@ def read_bytes(path: str) -> bytes:
         return file.read()
 
 
+def no_link(path: Path) -> None:
+    """Refuse a file of the series that is a symbolic link."""
+    if path.is_symlink():
+        real = os.path.realpath(path)
+        how = f"cp --remove-destination {shlex.quote(real)} {shlex.quote(os.fspath(path))}"
+        if not Path(real).is_file():
+            how = f"rm {shlex.quote(os.fspath(path))}"
+        raise HexpatchError(
+            f"{path} is a symbolic link: the file itself has to be there", f"`{how}`, and run again"
+        )
+
+
 class Move(NamedTuple):
     """One file on its way: where it goes, its name in the stage ("" = removal), its old sum.
 
@@ -252,7 +271,13 @@ def _sum(data: bytes | None) -> str:
 
 
 def stage_files(ws: Workspace, old: FileState, new: FileState) -> list[Move]:
-    """Write what differs aside, to be replayed; nothing is changed yet."""
+    """Write what differs aside, to be replayed; nothing is changed yet.
+
+    A link is refused: its file may be anywhere, and a rename would put another in its place.
+    """
+    for path in new:
+        if old.get(path) != new[path]:
+            no_link(ws.root / path)
     clear_stage(ws)
     ws.stage.mkdir(parents=True)
     moves: list[Move] = []
@@ -270,6 +295,28 @@ def stage_files(ws: Workspace, old: FileState, new: FileState) -> list[Move]:
             write_atomic(ws.stage / name, data, executable=executable)
         moves.append(Move(path, name, before, kept))
     return _removals_first(moves)
+
+
+def room_for_files(root: Path, old: FileState, new: FileState) -> None:
+    """Refuse to begin where a folder, or what is no folder, stands in a file's place."""
+    going = old.keys() - new.keys()
+    for path in sorted(p for p in new if old.get(p) != new[p]):
+        target = root / path
+        names = [os.fspath(p) for p in Path(path).parents][:-1]
+        blocked = [root / n for n in names if n not in going and _no_folder(root / n)]
+        if target.is_dir() and not target.is_symlink():
+            below = set(_regular(os.fspath(target), f"{path}/"))
+            if not below or not below <= going:
+                blocked.append(target)
+        if blocked:
+            raise HexpatchError(
+                f"{blocked[-1]} is in the way: {path} of the series goes there",
+                f"move {blocked[-1]} away and run again",
+            )
+
+
+def _no_folder(path: Path) -> bool:
+    return os.path.lexists(path) and not path.is_dir()
 
 
 def _removals_first(moves: Sequence[Move]) -> list[Move]:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from hexpatch import yamlplain
 from hexpatch.errors import InvalidSeries, Problem
 from hexpatch.yamlnode import ListNode, MapNode, Mark, Node, TextNode
 
@@ -78,7 +77,7 @@ def _read(data: bytes, path: str) -> tuple[Document | None, list[Problem]]:
     text, problems = _decode(data, path)
     if problems:
         return None, problems
-    root = yamlplain.read(text) or _Builder(path, problems).build(text)
+    root = _Builder(path, problems).build(text)
     if root is None:
         return None, problems
     if not isinstance(root, MapNode):

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ FIELD = HERE / "field"
 REAL_CACHE = os.environ.get("HEXPATCH_CACHE") or ""
 REAL_HOME = os.environ.get("HOME", "")
 CLOCK = 1_700_000_000
+# two files of the tiny upstream
+HOST = "ggml/src/ggml-hexagon/ggml-hexagon.cpp"
+CASES = "tests/test-backend-ops.cpp"
 
 
 @pytest.fixture(autouse=True)
@@ -239,8 +243,34 @@ def commit(world: World, message: str, **changes: str) -> str:
 
 
 @pytest.fixture
-def stacked(world: World) -> World:
+def stacked(tmp_path: Path, upstream: Path) -> World:
     """Three patches on v1: a hook in the host, a kernel (owned file) with its hook, a test."""
+    made = _templates["folder"] / "stacked"
+    if not made.exists():
+        make_stacked(made / "work", made / "upstream")
+    root = Path(shutil.copytree(made / "work", tmp_path / "work", symlinks=True))
+    for name in PLACES:
+        path = root / ".hexpatch" / name
+        path.write_text(path.read_text().replace(str(made), str(tmp_path)))
+    world = World(root, upstream)
+    world.git("update-index", "-q", "--refresh")
+    return world
+
+
+# where git writes whole paths down; series.yaml names the clone by a relative one
+PLACES = (
+    "llama.cpp/.git",
+    "upstream.git/objects/info/alternates",
+    "upstream.git/worktrees/llama.cpp/gitdir",
+)
+
+
+def make_stacked(root: Path, upstream: Path) -> None:
+    """The series that most tests start from, with its checkout."""
+    shutil.copytree(_templates["folder"] / "upstream", upstream, symlinks=True)
+    root.mkdir()
+    world = World(root, upstream)
+    world.ok("init", "--repo", "../upstream", "--base", "v1")
     world.ok("apply")
     host = world.checkout / "ggml/src/ggml-hexagon/ggml-hexagon.cpp"
     edit(host, "host 10\n", "host 10\nhook a\n")
@@ -252,7 +282,52 @@ def stacked(world: World) -> World:
     edit(world.checkout / "tests/test-backend-ops.cpp", "case 20\n", "case 20\ncase new\n")
     commit(world, "tests : add a case")
     world.ok("refresh")
-    return world
+
+
+@pytest.fixture
+def clash(stacked: World) -> World:
+    """Upstream's v3 rewrites the lines next to hook a: the first of the three patches conflicts."""
+    edit(stacked.upstream / HOST, "host 10\n", "HOST TEN\n")
+    git(stacked.upstream, "commit", "-qam", "hexagon : shout (#3)")
+    git(stacked.upstream, "tag", "v3")
+    return stacked
+
+
+@pytest.fixture
+def two(clash: World) -> World:
+    """v3 conflicts with the first patch, and with the last."""
+    edit(clash.upstream / CASES, "case 20\n", "CASE TWENTY\n")
+    git(clash.upstream, "commit", "-qam", "tests : shout (#4)")
+    git(clash.upstream, "tag", "-f", "v3")
+    return clash
+
+
+def resolve(world: World, path: str = HOST, line: str = "HOST TEN\nhook a\n") -> None:
+    """Replace the marked block by a person's text, and stage it."""
+    file = world.checkout / path
+    before, rest = file.read_text().split("<<<<<<< upstream\n")
+    file.write_text(before + line + rest.partition(">>>>>>> ")[2].partition("\n")[2])
+    world.git("add", path)
+
+
+def colleague(world: World, tmp_path: Path) -> World:
+    """The files of a series in another folder, as a clone of it has them."""
+    root = tmp_path / "colleague"
+    for name, data in world.files().items():
+        target = root / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+    return World(root, world.upstream)
+
+
+def without_answers(world: World) -> str:
+    """The world but for the remembered resolutions, which an undo keeps."""
+    return "\n".join(x for x in world.world().split("\n") if "patches/resolutions/" not in x)
+
+
+def hears_ctrl_c() -> None:
+    """Jobs in the background of a shell are started deaf to it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.fixture
@@ -268,3 +343,17 @@ def field(tmp_path: Path) -> Any:
         return target, source
 
     return build
+
+
+def completions(world: World, words: str) -> str:
+    """What the completion script is told for a line that ends in these words."""
+    env = {
+        **os.environ,
+        "_HEXPATCH_COMPLETE": "bash_complete",
+        "COMP_WORDS": f"hexpatch {words}",
+        "COMP_CWORD": str(len(words.split())),
+    }
+    code = "from hexpatch.cli import cli; cli(prog_name='hexpatch')"
+    argv = [sys.executable, "-c", code]
+    done = subprocess.run(argv, cwd=world.root, env=env, capture_output=True, check=False)
+    return done.stdout.decode()

@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import World, commit, edit, git
+from conftest import HOST, World, commit, edit, git
+
+from hexpatch import series
 
 KERNEL = "src/htp/kernel.c"
-HOST = "ggml/src/ggml-hexagon/ggml-hexagon.cpp"
 
 
 def tip(world: World) -> str:
@@ -216,6 +217,72 @@ def test_force_with_uncommitted_changes_only(stacked: World) -> None:
     assert "host five" in stacked.git("show", f"{stash}:{HOST}")
 
 
+@pytest.mark.parametrize("how", ["merge", "cherry-pick", "stash"])
+def test_force_over_conflicts(stacked: World, how: str) -> None:
+    """The files as they lie there, marks and all, are kept: git itself can't stash them."""
+    before = stacked.world()
+    stacked.git("checkout", "-q", "-b", "mine", "HEAD~3")
+    edit(stacked.checkout / HOST, "host 10\n", "host ten\n")
+    if how == "stash":
+        stacked.git("stash")
+    else:
+        stacked.git("commit", "-qam", "hexagon : ten")
+    stacked.git("checkout", "-q", "stack")
+    what = ["stash", "pop"] if how == "stash" else [how, "mine"]
+    stacked.git(*what, check=False)
+    assert f"UU {HOST}" in stacked.git("status", "--porcelain")
+    said = stacked.ok("apply", "--force").err
+    assert stacked.world() == before
+    kept = said.split("changes are kept as ")[1][:12]
+    git(stacked.root / ".hexpatch/upstream.git", "gc", "-q", "--prune=now")
+    text = stacked.git("show", f"{kept}:{HOST}")
+    assert "host ten" in text
+    assert "<<<<<<<" in text
+
+
+def test_force_over_a_branch_without_commits(stacked: World) -> None:
+    before = stacked.world()
+    stacked.git("checkout", "-q", "--orphan", "new")
+    edit(stacked.checkout / HOST, "host 5\n", "host five\n")
+    kept = stacked.ok("apply", "--force").err.split("changes are kept as ")[1][:12]
+    assert stacked.world() == before
+    assert "host five" in stacked.git("show", f"{kept}:{HOST}")
+
+
+HIDING = ["skip-worktree", "assume-unchanged"]
+
+
+@pytest.mark.parametrize("way", HIDING)
+def test_edits_that_git_was_told_not_to_look_at(stacked: World, way: str) -> None:
+    """They stay where a move does not touch them; else it is refused, and --force keeps them."""
+    tests = "tests/test-backend-ops.cpp"
+    for name in ("README.md", "CMakeLists.txt"):
+        stacked.git("update-index", f"--{way}", name)
+    edit(stacked.checkout / "README.md", "# tiny llama.cpp\n", "# mine\n")
+    stacked.ok("rebase", "--onto", "v2")
+    stacked.ok("undo")
+    assert (stacked.checkout / "README.md").read_text() == "# mine\n"
+    stacked.git("update-index", f"--{way}", tests)
+    edit(stacked.checkout / tests, "case 5\n", "case five\n")
+    before = stacked.world()
+    ran = stacked.fails("rebase", "--onto", "v2", says=f"told not to look at: {tests}\n")
+    hint = f"git update-index --no-{way} -- {tests}"
+    assert f"hint: `{hint}` there" in ran.err
+    assert stacked.world() == before
+    stacked.git("update-ref", "refs/heads/stack", "HEAD~1")
+    stacked.git("read-tree", "HEAD")
+    stacked.git("checkout", "CMakeLists.txt", "README.md")
+    stacked.git("update-index", f"--{way}", tests)
+    kept = stacked.ok("apply", "--force").err.split("changes are kept as ")[1][:12]
+    assert "case five" in stacked.git("show", f"{kept}:{tests}")
+    assert "case five" not in (stacked.checkout / tests).read_text()
+    assert stacked.status()["sync"] == "in sync"
+    edit(stacked.checkout / tests, "case 5\n", "case five\n")
+    stacked.git("update-index", f"--{way}", tests)
+    stacked.git(*hint.split()[1:])
+    stacked.fails("rebase", "--onto", "v2", says="uncommitted changes")
+
+
 # -- series.lock ------------------------------------------------------------------------------
 
 
@@ -333,9 +400,7 @@ def test_into_a_users_clone_with_work_in_it(stacked: World, tmp_path: Path) -> N
 
 
 def test_into_what_is_no_place(stacked: World, tmp_path: Path) -> None:
-    git(stacked.root, "init", "-q")
-    git(stacked.root, "add", "-A")
-    git(stacked.root, "commit", "-qm", "series")
+    committed(stacked)
     before = stacked.world(), git(stacked.root, "rev-parse", "HEAD")
     file = tmp_path / "file"
     file.write_text("mine\n")
@@ -411,6 +476,7 @@ def test_status_on_another_commit(stacked: World) -> None:
     stacked.ok("refresh")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", [["base"], ["tip"], ["base", "tip"]])
 @pytest.mark.parametrize("way", ["refresh", "apply"])
 def test_lost_refs_are_noted_again(stacked: World, lost: list[str], way: str) -> None:
@@ -465,6 +531,73 @@ def test_new_with_nothing_to_take(stacked: World) -> None:
     stacked.ok("new", "x", "-m", "a : b", "--allow-empty")
     stacked.ok("new", "y", "-m", "a : c", "-A")
     assert [p["name"] for p in stacked.status()["patches"]][-2:] == ["x", "y"]
+
+
+def committed(world: World) -> None:
+    """The series in a repository of its own."""
+    git(world.root, "init", "-q")
+    git(world.root, "add", "-A")
+    git(world.root, "commit", "-qm", "series")
+
+
+def cloned(world: World, to: Path, *config: str) -> World:
+    git(to.parent, *config, "clone", "-q", str(world.root), str(to))
+    return World(to, world.upstream)
+
+
+def test_a_clone_with_autocrlf_has_the_same_files(stacked: World, tmp_path: Path) -> None:
+    committed(stacked)
+    there = cloned(stacked, tmp_path / "there", "-c", "core.autocrlf=true")
+    there.ok("apply", "--locked")
+    assert there.git("rev-parse", "HEAD") == stacked.git("rev-parse", "HEAD")
+
+
+def test_a_clone_that_got_other_line_ends(stacked: World, tmp_path: Path) -> None:
+    """Nothing said so: the kernels were CRLF, and the stack had other ids."""
+    (stacked.root / ".gitattributes").unlink()
+    committed(stacked)
+    there = cloned(stacked, tmp_path / "there", "-c", "core.autocrlf=true")
+    ran = there.ok("check")
+    assert "differ from series.lock in nothing but line ends: they have got CRLF" in ran.err
+    before = there.files()
+    assert ".gitattributes" in there.fails("apply", says="they have got CRLF").err
+    assert there.files() == before
+    (there.root / ".gitattributes").write_text("* -text\n")
+    for file in (there.root / name for name in before if name.startswith(("patches/", "src/"))):
+        file.unlink()
+    git(there.root, "checkout", "--", "patches", "src")
+    there.ok("apply", "--locked")
+
+
+def test_crlf_that_is_meant(stacked: World) -> None:
+    (kernel,) = (p for p in (stacked.root / "src").rglob("*.c"))
+    kernel.write_bytes(kernel.read_bytes().replace(b"\n", b"\r\n"))
+    stacked.fails("apply", says="they have got CRLF")
+    (stacked.root / "series.lock").unlink()
+    stacked.ok("apply")
+    assert b"\r\n" in (stacked.checkout / "ggml/src/ggml-hexagon/htp" / kernel.name).read_bytes()
+
+
+def test_init_leaves_attributes_that_are_there(tmp_path: Path, upstream: Path) -> None:
+    root = tmp_path / "fresh"
+    root.mkdir()
+    (root / ".gitattributes").write_text("*.c text\n")
+    World(root, upstream).ok("init", "--repo", str(upstream), "--base", "v1")
+    assert (root / ".gitattributes").read_text() == "*.c text\n"
+
+
+def test_init_maps_the_kernels_where_upstream_has_them(tmp_path: Path, upstream: Path) -> None:
+    def mapped(name: str, base: str, *options: str) -> dict[str, str]:
+        (tmp_path / name).mkdir()
+        made = World(tmp_path / name, upstream)
+        made.ok("init", "--repo", str(upstream), "--base", base, *options)
+        return dict(series.load(made.root).src)
+
+    assert mapped("as it is", "v1") == {"htp": "ggml/src/ggml-hexagon/htp"}
+    assert mapped("as told", "v1", "--src", "own=ggml") == {"own": "ggml"}
+    git(upstream, "rm", "-rqf", "ggml/src/ggml-hexagon/htp")
+    git(upstream, "commit", "-qm", "hexagon : elsewhere (#9)")
+    assert mapped("moved", "master") == {}
 
 
 def test_a_failed_init_leaves_nothing(tmp_path: Path, upstream: Path) -> None:

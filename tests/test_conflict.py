@@ -5,43 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import World, commit, edit, git
+from conftest import CASES, HOST, World, colleague, commit, edit, git, resolve, without_answers
 
-HOST = "ggml/src/ggml-hexagon/ggml-hexagon.cpp"
-CASES = "tests/test-backend-ops.cpp"
 KERNEL = "ggml/src/ggml-hexagon/htp/kernel.c"
 NEEDS = "  - name: tests-add-a-case\n    needs: [hexagon-hook-a]\n"
-
-
-@pytest.fixture
-def clash(stacked: World) -> World:
-    """Upstream's v3 rewrites the lines next to hook a: the first of the three patches conflicts."""
-    edit(stacked.upstream / HOST, "host 10\n", "HOST TEN\n")
-    git(stacked.upstream, "commit", "-qam", "hexagon : shout (#3)")
-    git(stacked.upstream, "tag", "v3")
-    return stacked
-
-
-@pytest.fixture
-def two(clash: World) -> World:
-    """v3 conflicts with the first patch, and with the last."""
-    edit(clash.upstream / CASES, "case 20\n", "CASE TWENTY\n")
-    git(clash.upstream, "commit", "-qam", "tests : shout (#4)")
-    git(clash.upstream, "tag", "-f", "v3")
-    return clash
-
-
-def resolve(world: World, path: str = HOST, line: str = "HOST TEN\nhook a\n") -> None:
-    """Replace the marked block by a person's text, and stage it."""
-    file = world.checkout / path
-    before, rest = file.read_text().split("<<<<<<< upstream\n")
-    file.write_text(before + line + rest.partition(">>>>>>> ")[2].partition("\n")[2])
-    world.git("add", path)
-
-
-def without_answers(world: World) -> str:
-    """The world but for the remembered resolutions, which an undo keeps."""
-    return "\n".join(x for x in world.world().split("\n") if "patches/resolutions/" not in x)
 
 
 # -- what waits -------------------------------------------------------------------------------
@@ -221,6 +188,46 @@ def test_plain_git_makes_the_commit(clash: World, how: str) -> None:
     assert clash.status()["sync"] == "in sync"
 
 
+def test_two_commits_on_one_conflict(clash: World) -> None:
+    clash.conflicts("rebase", "--onto", "v3")
+    resolve(clash)
+    clash.git("commit", "-q", "-m", "hexagon : hook A\n\nReworded.")
+    messages = (
+        *("fixup! hexagon : hook A", "Say it twice.\n\nFor good.", "Say it twice.\n\nFor good."),
+        "squash! hexagon : hook A\n\nAnd once more.",
+    )
+    for message in messages:
+        with (clash.checkout / HOST).open("a") as file:
+            file.write("more\n")
+        clash.git("commit", "-q", "-a", "-m", message)
+    ran = clash.ok("rebase", "--continue")
+    assert "hexagon-hook-a is made of 5 commits: `hexagon : hook A`, `fixup! hexa" in ran.err
+    whole = "hexagon : hook A\n\nReworded.\n\nSay it twice.\n\nFor good.\n\nAnd once more."
+    assert clash.git("log", "-1", "--format=%B", "HEAD~2").strip() == whole
+    assert clash.status()["sync"] == "in sync"
+
+
+def test_an_amending_commit_on_a_conflict(clash: World) -> None:
+    clash.conflicts("rebase", "--onto", "v3")
+    resolve(clash)
+    clash.git("commit", "-q", "-m", "hexagon : hook A")
+    message = "amend! hexagon : hook A\n\nhexagon : hook AA\n\nWhy."
+    clash.git("commit", "-q", "--allow-empty", "-m", message)
+    clash.ok("rebase", "--continue")
+    whole = clash.git("log", "-1", "--format=%B", "HEAD~2").strip()
+    assert whole == "hexagon : hook AA\n\nWhy."
+
+
+def test_a_commit_without_message_on_a_conflict(clash: World) -> None:
+    clash.conflicts("rebase", "--onto", "v3")
+    resolve(clash)
+    clash.git("commit", "-q", "--allow-empty-message", "-m", "")
+    ran = clash.fails("rebase", "--continue", says="has no message")
+    assert "git commit --amend" in ran.err
+    clash.git("commit", "-q", "--amend", "-m", "hexagon : hook A")
+    clash.ok("rebase", "--continue")
+
+
 def test_a_commit_with_leftovers_on_top(clash: World) -> None:
     clash.conflicts("rebase", "--onto", "v3")
     resolve(clash)
@@ -300,6 +307,133 @@ def test_the_series_is_edited_meanwhile(clash: World) -> None:
     assert "  # a remark\n" in (clash.root / "series.yaml").read_text()
 
 
+def swapped(world: World, first: dict[str, str], then: dict[str, str], link: str = "") -> None:
+    """v4 conflicts with a patch on v1 that also turns the files `first` into those of `then`."""
+    git(world.upstream, "checkout", "-q", "v1")
+    for name, text in first.items():
+        (world.upstream / name).parent.mkdir(parents=True, exist_ok=True)
+        (world.upstream / name).write_text(text)
+    if link:
+        (world.upstream / link).symlink_to("nowhere")
+    git(world.upstream, "add", "-A")
+    git(world.upstream, "commit", "-qm", "first")
+    git(world.upstream, "tag", "v3")
+    edit(world.upstream / CASES, "case 20\n", "CASE TWENTY\n")
+    git(world.upstream, "commit", "-qam", "shout")
+    git(world.upstream, "tag", "v4")
+    world.ok("rebase", "--onto", "v3")
+    world.git("rm", "-qr", *first, *([link] if link else []))
+    cases = (world.checkout / CASES).read_text().replace("case 20\n", "case zwanzig\n")
+    commit(world, "tests : swap", **then, **{CASES: cases})
+    world.ok("refresh")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("first", "then", "link"),
+    [
+        ({"aa/b/x": "x\n", "aa/b/y": "y\n"}, {"aa/b": "file\n"}, ""),
+        ({"aa": "file\n"}, {"aa/b/x": "x\n"}, ""),
+        ({"keep": "k\n"}, {"aa/b/x": "x\n"}, "aa"),
+        ({"aa/x": "x\n"}, {"bb/x": "xx\n"}, ""),
+    ],
+)
+def test_a_folder_and_a_file_swap_beside_a_conflict(
+    world: World, first: dict[str, str], then: dict[str, str], link: str
+) -> None:
+    """What is not in conflict lies in the checkout as the patch has it."""
+    world.ok("apply")
+    swapped(world, first, then, link)
+    world.conflicts("rebase", "--onto", "v4", says="tests-swap needs you")
+    for name, text in then.items():
+        assert (world.checkout / name).read_text() == text
+    assert not (world.checkout / "aa/b/y").exists()
+    assert set(world.git("diff", "--name-only").splitlines()) == {CASES}
+    assert (world.checkout / "aa").exists() == any(n.startswith("aa") for n in then)
+    resolve(world, CASES, "CASE TWENTY\ncase zwanzig\n")
+    world.ok("rebase", "--continue")
+    for name, text in then.items():
+        assert world.git("show", f"HEAD:{name}") + "\n" == text
+
+
+def test_an_untracked_file_where_a_later_conflict_comes(two: World) -> None:
+    """The last patch adds a file too; a person has notes of that name at the first stop."""
+    two.ok("rebase", "--onto", "v1")
+    commit(two, "tests : more", **{"tests/more": "m\n"})
+    two.git("reset", "-q", "--soft", "HEAD~2")
+    two.git("commit", "-qm", "tests : add a case")
+    two.ok("refresh")
+    two.conflicts("rebase", "--onto", "v3", says="hexagon-hook-a needs you")
+    notes = two.checkout / "tests/more"
+    notes.write_text("notes\n")
+    resolve(two)
+    ran = two.fails("rebase", "--continue", says="untracked files are in the way: tests/more")
+    assert "run again" in ran.err
+    assert notes.read_text() == "notes\n"
+    notes.rename(two.root / "notes")
+    two.conflicts("rebase", "--continue", says="tests-add-a-case needs you")
+    assert notes.read_text() == "m\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["--skip", "--abort", "--continue"])
+def test_a_file_of_upstream_where_the_patch_moves_one_below(stacked: World, way: str) -> None:
+    """Upstream's file stays, in the index too, whatever becomes of the patch."""
+    stacked.git("mv", "README.md", "notes")
+    (stacked.checkout / "aa").mkdir()
+    stacked.git("mv", "notes", "aa/README.md")
+    commit(stacked, "tests : move")
+    stacked.ok("refresh")
+    before = stacked.world()
+    (stacked.upstream / "aa").write_text("upstream's\n")
+    git(stacked.upstream, "add", "-A")
+    git(stacked.upstream, "commit", "-qm", "aa (#5)")
+    stacked.conflicts("rebase", "--onto", "master", says="aa is in the way")
+    assert (stacked.checkout / "aa").read_text() == "upstream's\n"
+    assert stacked.git("ls-files", "aa", "-s").splitlines()[0].endswith(" 0\taa")
+    if way == "--continue":
+        stacked.git("rm", "-q", "--cached", "aa/README.md")
+    stacked.ok("rebase", way)
+    if way == "--abort":
+        assert stacked.world() == before
+    else:
+        assert stacked.git("show", "HEAD:aa") == "upstream's"
+        stacked.ok("undo")
+        assert stacked.world() == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["--skip", "--abort", "--continue"])
+def test_a_folder_with_files_of_upstream_that_the_patch_makes_a_file(
+    stacked: World, way: str
+) -> None:
+    """Beside another conflict too, what upstream has added there stays."""
+    cases = stacked.checkout / CASES
+    edit(cases, "case 60\n", "case sixty\n")
+    stacked.git("mv", "CMakeLists.txt", "CMakeLists")
+    commit(stacked, "tests : move")
+    stacked.ok("refresh")
+    before = stacked.world()
+    edit(stacked.upstream / CASES, "case 60\n", "CASE SIXTY\n")
+    (stacked.upstream / "CMakeLists").mkdir()
+    (stacked.upstream / "CMakeLists/more").write_text("upstream's\n")
+    git(stacked.upstream, "add", "-A")
+    git(stacked.upstream, "commit", "-qm", "more (#5)")
+    stacked.conflicts("rebase", "--onto", "master", says="CMakeLists/more")
+    assert (stacked.checkout / "CMakeLists/more").read_text() == "upstream's\n"
+    assert stacked.git("ls-files", "-s", "CMakeLists/more").endswith(" 0\tCMakeLists/more")
+    if way == "--continue":
+        resolve(stacked, CASES, "CASE SIXTY, case sixty\n")
+        stacked.git("update-index", "--force-remove", "CMakeLists")
+    stacked.ok("rebase", way)
+    if way == "--abort":
+        assert stacked.world() == before
+    else:
+        assert stacked.git("show", "HEAD:CMakeLists/more") == "upstream's"
+        stacked.ok("undo")
+        assert without_answers(stacked) == before
+
+
 # -- ways back --------------------------------------------------------------------------------
 
 
@@ -314,13 +448,35 @@ def test_abort_takes_all_back(clash: World) -> None:
     assert (clash.world(), clash.ok("log").out) == (before, log)
 
 
+def test_abort_for_a_script(clash: World) -> None:
+    before = clash.status()
+    clash.conflicts("rebase", "--onto", "v3")
+    said = clash.ok("rebase", "--abort", "--json").json
+    assert said == {"aborted": True, "tip": before["tip"], "tree": before["tree"]}
+
+
+@pytest.mark.parametrize("how", ["--abort", "--skip"])
+def test_a_committed_answer_that_is_left_is_named(clash: World, how: str) -> None:
+    clash.conflicts("rebase", "--onto", "v3")
+    resolve(clash)
+    clash.git("commit", "-q", "-m", "hexagon : hook A")
+    made = clash.git("rev-parse", "HEAD")
+    ran = clash.ok("rebase", how)
+    assert f"the checkout's commits are kept as {made[:12]}" in ran.err
+    assert "HOST TEN\nhook a\n" in clash.git("show", f"{made[:12]}:{HOST}")
+    clash.ok("status")
+
+
+@pytest.mark.parametrize("how", ["--abort", "--skip"])
+def test_without_commits_of_a_person_nothing_is_named(two: World, how: str) -> None:
+    two.conflicts("rebase", "--onto", "v3")
+    resolve(two)
+    two.conflicts("rebase", "--continue")
+    assert "kept as" not in two.ok("rebase", how).err
+
+
 def test_abort_where_nothing_was_ever_applied(clash: World, tmp_path: Path) -> None:
-    colleague = tmp_path / "colleague"
-    for name, data in clash.files().items():
-        target = colleague / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(data)
-    other = World(colleague, clash.upstream)
+    other = colleague(clash, tmp_path)
     other.conflicts("rebase", "--onto", "v3")
     other.ok("rebase", "--abort")
     assert other.status()["sync"] == "not applied yet"
@@ -421,54 +577,73 @@ def test_keep_going_from_a_stop(two: World) -> None:
     assert states["tests-add-a-case"] == "hold"
 
 
-def test_resolutions_are_remembered(two: World, tmp_path: Path) -> None:
-    before = two.world()
-    two.conflicts("rebase", "--onto", "v3")
-    resolve(two)
-    two.conflicts("rebase", "--continue")
-    resolve(two, CASES, "CASE TWENTY\ncase new\n")
-    two.ok("rebase", "--continue")
-    after = two.world()
-    kept = sorted((two.root / "patches/resolutions").iterdir())
-    assert len(kept) == 4  # two, and what the way back would ask
-    assert "+hook a\n" in "".join(p.read_text() for p in kept)
-    saved = {p.name: p.read_bytes() for p in kept}
-
-    # with them, here or in a colleague's clone, it is no conflict any more
-    two.ok("undo")
-    assert {p.name: p.read_bytes() for p in kept} == saved  # an undo does not forget answers
-    assert without_answers(two) == before
-    colleague = tmp_path / "colleague"
-    for name, data in two.files().items():
-        target = colleague / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(data)
-    other = World(colleague, two.upstream)
-    dry = other.ok("rebase", "--onto", "v3", "--dry-run", "--json").json["patches"]
-    real = other.ok("rebase", "--onto", "v3", "--json").json["patches"]
-    rows = [(p["name"], p["status"], p["detail"]) for p in dry]
-    assert rows == [(p["name"], p["status"], p["detail"]) for p in real]
-    assert [p["status"] for p in real] == ["resolved", "three-way", "resolved"]
-    other.ok("apply")
-    assert other.world() == after
+def entry(world: World, name: str) -> str:
+    """What series.yaml says of a patch."""
+    text = (world.root / "series.yaml").read_text()
+    return text.partition(f"  - name: {name}\n")[2].partition("  - name:")[0].partition("\n\n")[0]
 
 
-def test_there_and_back_is_resolved_once(two: World) -> None:
-    """Back at the base the stack is what it was, and the next way there asks nothing either."""
-    old, tree = two.status()["base"]["name"], two.status()["tree"]
-    two.conflicts("rebase", "--onto", "v3")
-    resolve(two)
-    two.conflicts("rebase", "--continue")
-    resolve(two, CASES, "CASE TWENTY\ncase new\n")
-    two.ok("rebase", "--continue")
-    there = two.status()["tree"]
-    kept = sorted((two.root / "patches/resolutions").iterdir())
-    back = two.ok("rebase", "--onto", old, "--json").json["patches"]
-    assert "resolved" in [p["status"] for p in back]
+def test_what_a_rebase_holds_a_later_one_brings_back(two: World) -> None:
+    edit(two.upstream / CASES, "CASE TWENTY\n", "case 20\n")
+    git(two.upstream, "commit", "-qam", "tests : whisper again (#9)")
+    git(two.upstream, "tag", "v4")
+    name = "  - name: tests-add-a-case\n"
+    edit(two.root / "series.yaml", name, f"{name}    state: ready\n")
+    start, tree = two.files(), two.status()["tree"]
+    ran = two.fails("rebase", "-k", "--onto", "v3")
+    assert "a later rebase brings back what fits" in ran.err
+    for patch, state in (("hexagon-hook-a", ""), ("tests-add-a-case", "    state: ready\n")):
+        assert entry(two, patch).startswith(f"{state}    held: v1")
+    for command in (["rebase", "--onto", "v3"], ["check"], ["check", "--fresh"], ["apply"]):
+        assert "revived" not in two.ok(*command).out
+    said = two.fails("build", "--upto", "tests-add-a-case", says="tests-add-a-case is on hold")
+    assert "`--upto hexagon-add-a-kernel`" in said.err
+
+    # the first of them fits on v4 no better, the other does
+    assert "on hold since v1, fits again" in two.ok("check", "--onto", "v4").out
+    two.ok("rebase", "--onto", "v4")
+    assert entry(two, "hexagon-hook-a").startswith("    held: v1")
+    assert entry(two, "tests-add-a-case").startswith("    state: ready")
+    assert "held" not in entry(two, "tests-add-a-case")
+    assert "case new" in (two.checkout / CASES).read_text()
+    assert two.status()["sync"] == "in sync"
+
+    # where it came from it fits, and the files say what they said before
+    two.ok("rebase", "--onto", "v1")
     assert two.status()["tree"] == tree
-    two.ok("rebase", "--onto", "v3")
-    assert two.status()["tree"] == there
-    assert sorted((two.root / "patches/resolutions").iterdir()) == kept
+    assert two.files() == start
+    two.conflicts("rebase", "--onto", "v3", says="hexagon-hook-a needs you")
+
+
+def test_a_held_patch_comes_back_after_what_it_needs(clash: World) -> None:
+    edit(clash.root / "series.yaml", "  - name: tests-add-a-case\n", NEEDS)
+    clash.ok("apply")
+    clash.fails("rebase", "-k", "--onto", "v3", says="hexagon-hook-a, tests-add-a-case")
+    for base, status in (("v3", "hold"), ("v2", "revived")):
+        ran = clash.ok("rebase", "--onto", base, "--json").json["patches"]
+        assert [ran[0]["status"], ran[2]["status"]] == [status, status]
+
+
+def test_a_held_patch_that_is_edited_to_fit(clash: World) -> None:
+    clash.fails("rebase", "-k", "--onto", "v3", says="hexagon-hook-a")
+    edit(clash.root / "patches/hexagon-hook-a.patch", " host 10\n", " HOST TEN\n")
+    clash.ok("rebase", "--onto", "v3")
+    assert "HOST TEN\nhook a\n" in (clash.checkout / HOST).read_text()
+    assert "held" not in entry(clash, "hexagon-hook-a")
+
+
+def test_the_word_held_taken_away_by_hand(clash: World) -> None:
+    """It does not apply there; what the hint says to write leads to where it does."""
+    clash.fails("rebase", "-k", "--onto", "v3")
+    edit(clash.root / "series.yaml", "    held: v1\n", "")
+    for command in (["apply"], ["check", "--onto", "v1"], ["rebase", "--onto", "v1"]):
+        ran = clash.fails(*command)
+    assert "hint: nothing was changed; edit patches/hexagon-hook-a.patch" in ran.err
+    assert "write `held: REV` into its entry" in ran.err
+    name = "  - name: hexagon-hook-a\n"
+    edit(clash.root / "series.yaml", name, f"{name}    held: v2\n")
+    clash.ok("rebase", "--onto", "v2")
+    assert [p["state"] for p in clash.status()["patches"]] == ["draft"] * 3
 
 
 def test_dry_run_predicts(two: World) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import FIELD, World, commit, edit, git
+from conftest import FIELD, World, commit, edit, git, hexpatch
 
 from hexpatch import export, oplog, titles
 from hexpatch.errors import HexpatchError, UsageError
+from hexpatch.evidence import Report, to_json
 from hexpatch.export import Exported
 from hexpatch.prbranch import public_message
 from hexpatch.session import opened
@@ -252,10 +254,14 @@ def test_a_group_that_upstream_has(house: World) -> None:
         run(house, "copy", onto="main")
 
 
-def test_held_patches(house: World) -> None:
-    series(house, "  - name: htp-faster-copy\n", "  - name: htp-faster-copy\n    state: hold\n")
-    with pytest.raises(HexpatchError, match="htp-faster-copy is on hold"):
+@pytest.mark.parametrize(
+    ("line", "hint"), [("state: hold", "take `state: hold` from"), ("held: v1", "as onto v1")]
+)
+def test_held_patches(house: World, line: str, hint: str) -> None:
+    series(house, "  - name: htp-faster-copy\n", f"  - name: htp-faster-copy\n    {line}\n")
+    with pytest.raises(HexpatchError, match="htp-faster-copy is on hold") as caught:
         run(house, "copy", force=True)
+    assert hint in str(caught.value.hint)
     assert [made.name for made in run(house)] == ["gate", "gate-v75"]
 
 
@@ -536,19 +542,36 @@ def test_the_checklist_is_empty_where_a_person_writes(house: World) -> None:
 def test_evidence_of_the_tree_is_copied(house: World) -> None:
     results = house.root / ".hexpatch/results/cpu"
     results.mkdir(parents=True)
-    report = {"stack_tree": TREE_GATE, "target": "cpu", "totals": {"passed": 7, "failed": 0}}
-    (results / "one.json").write_text(json.dumps(report))
+    report = Report(
+        target="cpu",
+        base_tree="b" * 40,
+        stack_tree=TREE_GATE,
+        ops=("ADD",),
+        params="n=.*,m=.*|<b>",
+        totals={"passed": 7, "failed": 0},
+        cases=(),
+        per_op=(),
+        notes=(),
+        limits=(),
+        problems=("the stack has faults",),
+        seconds=1.0,
+        tools={"checks": "bounds"},
+        judged="group gate",
+    )
+    (results / "one.json").write_text(to_json(report))
     (results / "one.html").write_text("<p>page</p>")
-    (results / "other.json").write_text(json.dumps({**report, "stack_tree": "0" * 40}))
+    (results / "one-kept.json").write_text(to_json(replace(report, judged="")))
+    (results / "other.json").write_text(to_json(replace(report, stack_tree="0" * 40)))
     made = one(house, "gate")
     assert {p.name for p in (made.folder / "evidence").iterdir()} == {
         "cpu-one.json",
         "cpu-one.html",
     }
-    assert (
-        "target cpu: 7 passed (measured on this branch)"
-        in (made.folder / "evidence.md").read_text()
-    )
+    # as code: Markdown would take the stars and the rest for its own
+    asked = "`-o ADD -p n=.*,m=.*|<b>, checks bounds`"
+    said = f"target cpu, {asked}: `not a result: the stack has faults`"
+    assert said in (made.folder / "evidence.md").read_text()
+    assert said in (made.folder / "checklist.md").read_text()
 
 
 def test_what_a_person_wrote_is_kept(house: World) -> None:
@@ -639,3 +662,15 @@ def test_commits_that_are_not_refreshed_are_refused(house: World) -> None:
     commit(house, "htp : more", extra="x\n")
     with pytest.raises(HexpatchError, match="not in patches/ yet"):
         run(house)
+
+
+@pytest.mark.parametrize("out", ["patches", "src/x", ".hexpatch", ".hexpatch/llama.cpp/x", "link"])
+def test_the_series_folders_are_no_output(house: World, out: str) -> None:
+    (house.root / "link").symlink_to("patches")
+    before = refs(house), house.files()
+    house.fails("export", "--out", out, says="is in the way of")
+    assert (refs(house), house.files()) == before
+    ran = hexpatch(house.root.parent, "-C", house.root.name, "export", "--out", "out")
+    assert ran.code == 0, ran.err
+    assert list((house.root / "out").iterdir())
+    house.ok("export", "--out", ".hexpatch/export/mine")

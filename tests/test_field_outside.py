@@ -114,6 +114,7 @@ def lines(env: Path) -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 def test_hostile_settings_change_nothing(hostile: Hostile) -> None:
     clean = hostile.go("clean")
     assert [code for code, _, _ in clean] == [0] * len(clean)

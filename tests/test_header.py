@@ -287,7 +287,7 @@ def test_crlf_mails_become_lf_and_lf_mails_keep_cr() -> None:
     [
         ("-- >8 --", True), ("-- 8< --", True), ("--->8---", True), ("-- >8 -- cut here", True),
         ("- - - >8 - - - remove everything above this line - - - >8 - - -", True),
-        ("-- %< --", True),
+        ("-- %< --", True), ("--- >8 ---", True), ("--- 8< --- cut here", True),
         ("- >8", False), ("--------", False), (">8", False),
         ("a long line with a >8 in it -- yes", False),
         ("", False), ("  -- >8 --  ", True),
@@ -333,7 +333,10 @@ def test_files_that_are_no_mails(name: str, words: str) -> None:
         (mail(b"", b"From: nobody"), "the From header has no address"),
         (mail(b"", b"Content-Type: multipart/mixed; boundary=x"), "attachments"),
         (mail(b"****", b"Content-Transfer-Encoding: base64", tail=b""), "base64"),
-        (mail(tail=b"---\n\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"), "line 7: `--- a/f`"),
+        (mail(tail=b"---\n\n--- f\n+++ f\n@@ -1 +1 @@\n-a\n+b\n"), "line 7: `--- f`"),
+        (mail(b"a\0b\n"), "NUL"),
+        (mail(b"", b"Subject: a =?UTF-8?q?=00?="), "NUL"),
+        (mail(b"", b"From: a\0 <a@b>"), "NUL"),
         (mail(tail=b"---\n" + DIFF.replace(b"100644", b"160000")), "submodule"),
     ],
 )

@@ -15,7 +15,8 @@ from hexpatch.patchfile import PatchFile, parse_patch, parse_patch_headers, rend
 
 # -- writing --------------------------------------------------------------------------------
 
-WORDS = st.text(max_size=30).filter(lambda t: "\n" not in t)
+NO_NUL = st.characters(exclude_characters="\0", exclude_categories=["Cs"])  # no commit has one
+WORDS = st.text(NO_NUL, max_size=30).filter(lambda t: "\n" not in t)
 LINES = st.lists(
     st.sampled_from(
         [
@@ -61,7 +62,7 @@ PATCHES = st.builds(
             ["Re: x", "[PATCH] x", "[v75] x", " x", "x  y", "é" * 90, "w " * 90, "", ":"]
         ),
     ),
-    st.one_of(st.text(), LINES.map("\n".join)),
+    st.one_of(st.text(NO_NUL), LINES.map("\n".join)),
     st.sampled_from([b"", DIFF]),
     st.booleans(),
 )

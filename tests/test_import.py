@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import World, commit, edit, git
+from conftest import World, commit, edit, git, hexpatch
 from fieldworld import inputs, messages, started, state, trees
 
 RIGHT = "32c1219864f0c70ef408fefdf691bf1a71bfb7fe"
@@ -163,6 +164,8 @@ def test_a_mail_that_lost_its_diff_is_refused(world: World, tmp_path: Path) -> N
     (tmp_path / "d.patch").write_text(whole.partition("diff --git")[0])
     world.fails("import", str(tmp_path / "d.patch"), says="diffstat, but no diff")
     world.fails("import", "missing.patch", says="no such file")
+    ran = world.fails("import", str(tmp_path), says=f"{tmp_path} is a directory")
+    assert f"{tmp_path}/*.patch" in ran.err
 
 
 def test_a_name_no_disk_can_take_is_refused(world: World, tmp_path: Path) -> None:
@@ -175,3 +178,118 @@ def test_a_name_no_disk_can_take_is_refused(world: World, tmp_path: Path) -> Non
     )
     world.fails("import", str(tmp_path / "n.patch"), says="longer than 255 bytes")
     assert world.files() == before
+
+
+def test_a_mail_without_title(stacked: World) -> None:
+    """git writes one of a commit without message."""
+    mail = stacked.git("format-patch", "--stdout", "-1", "HEAD")
+    title = stacked.git("log", "-1", "--format=%s")
+    file = stacked.root / "untitled.patch"
+    file.write_text(mail.replace(title, "") + "\n")
+    stacked.ok("drop", stacked.status()["patches"][-1]["name"])
+    before = stacked.files()
+    stacked.fails("import", str(file), says="its Subject: is empty; a patch needs a title")
+    assert stacked.files() == before
+
+
+def test_a_mail_from_before_1970(stacked: World) -> None:
+    """A wrong clock; git am refuses it too, and a server refuses the push of such a commit."""
+    mail = stacked.git("format-patch", "--stdout", "-1", "HEAD")
+    file = stacked.root / "old.patch"
+    text, found = re.subn(r"(?m)^Date: .*$", "Date: Fri, 1 Jan 1960 10:00:00 +0000", mail, count=1)
+    assert found
+    file.write_text(text + "\n")
+    stacked.ok("drop", stacked.status()["patches"][-1]["name"])
+    before = state(stacked)
+    stacked.fails("import", str(file), says="its Date: is before 1970")
+    assert state(stacked) == before
+
+
+def one_more(world: World, *titles: str, start: str = "") -> None:
+    """A branch `w` with a commit for each title."""
+    git(world.upstream, "checkout", "-q", *(["-B", "w", start] if start else ["w"]))
+    for title in titles:
+        (world.upstream / f"{title}.txt").write_text(f"{title}\n")
+        git(world.upstream, "add", "-A")
+        git(world.upstream, "commit", "-q", "-m", f"x : {title}")
+
+
+def hints(err: str) -> list[str]:
+    """The import commands that an error offers."""
+    return re.findall(r"`hexpatch import ([^`]*)`", err)
+
+
+def test_a_branch_that_is_there_in_part_has_a_range_for_the_rest(world: World) -> None:
+    one_more(world, "a", "b", start="v1")
+    world.ok("import", "w")
+    ran = world.fails("import", "w", says="all of it is there already")
+    assert not hints(ran.err)
+    one_more(world, "c", "d")
+    before = state(world)
+    ran = world.fails("import", "w", says="all of it is there already")
+    assert state(world) == before
+    (rest,) = hints(ran.err)
+    world.ok("import", rest)
+    assert [p["title"] for p in world.status()["patches"]] == [f"x : {t}" for t in "abcd"]
+
+
+def test_a_commit_in_the_middle_that_is_there_is_left_out(world: World) -> None:
+    one_more(world, "a", "b", "c", start="v1")
+    world.ok("import", "w~2..w~1")
+    ran = world.fails("import", "v1..w", says="all of it is there already")
+    for range_ in hints(ran.err):
+        world.ok("import", range_)
+    assert [p["title"] for p in world.status()["patches"]] == [f"x : {t}" for t in "bac"]
+    assert len(hints(ran.err)) == 2
+
+
+def test_without_common_history_the_hint_is_not_what_was_typed(world: World) -> None:
+    git(world.upstream, "checkout", "-q", "--orphan", "other")
+    git(world.upstream, "commit", "-q", "-m", "other : root")
+    ran = world.fails("import", "v1..other", says="no common history")
+    assert "`git format-patch -1 other` in your clone" in ran.err
+    (world.upstream / "b.txt").write_text("b\n")
+    git(world.upstream, "add", "-A")
+    git(world.upstream, "commit", "-q", "-m", "other : b")
+    ran = world.fails("import", "other", says="no common history")
+    assert hints(ran.err) == ["BASE..other"]
+    ran = world.fails("import", "v1..other", says="no common history")
+    (range_,) = hints(ran.err)
+    world.ok("import", range_)
+    assert [p["title"] for p in world.status()["patches"]] == ["other : b"]
+
+
+def test_paths_start_in_the_folder_of_C(world: World, tmp_path: Path) -> None:
+    """As for git: mails, the clone and a second checkout."""
+    one_more(world, "a", start="v1")
+    git(world.upstream, "format-patch", "-q", "-1", "-o", str(world.root / "mails"))
+    new = tmp_path / "new"
+    new.mkdir()
+    at = ("-C", "new")
+    assert hexpatch(tmp_path, *at, "init", "--repo", "../upstream", "--base", "v1").code == 0
+    ran = hexpatch(tmp_path, *at, "import", "../work/mails/0001-x-a.patch")
+    assert ran.code == 0, ran.err
+    ran = hexpatch(tmp_path, *at, "import", "no.patch")
+    assert "new/no.patch: no such file" in ran.err
+    assert hexpatch(tmp_path, *at, "apply", "--into", "tree").code == 0
+    assert (new / "tree" / "a.txt").is_file()
+
+
+def test_an_added_file_that_is_there_in_other_words_is_a_conflict(world: World) -> None:
+    """What `git am -3` says of it too; one that is there exactly is no trouble."""
+    one_more(world, "a", start="v1")
+    world.ok("import", "w")
+    git(world.upstream, "checkout", "-q", "-B", "w", "v1")
+    (world.upstream / "a.txt").write_text("other\n")
+    git(world.upstream, "add", "-A")
+    git(world.upstream, "commit", "-q", "-m", "x : other")
+    before = state(world)
+    world.fails("import", "w", says="a.txt: ")
+    assert state(world) == before
+    (world.upstream / "a.txt").write_text("a\n")
+    (world.upstream / "b.txt").write_text("b\n")
+    git(world.upstream, "add", "-A")
+    git(world.upstream, "commit", "-q", "--amend", "-m", "x : both")
+    world.ok("import", "w")
+    world.ok("apply")
+    assert trees(world)[-1] == git(world.upstream, "rev-parse", "w^{tree}")

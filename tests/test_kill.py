@@ -19,12 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import World, commit, edit, git
+from conftest import CASES, HOST, World, commit, edit, git, hears_ctrl_c
 
 pytestmark = pytest.mark.slow  # the rest of the suite stays quick without it
-
-HOST = "ggml/src/ggml-hexagon/ggml-hexagon.cpp"
-CASES = "tests/test-backend-ops.cpp"
 
 
 def die_at(limit: int, half: bool) -> None:
@@ -372,14 +369,10 @@ def test_at_random_times(clash: World, tmp_path: Path) -> None:
         sound(clash)
 
 
-def hears_ctrl_c() -> None:
-    """Jobs in the background of a shell are started deaf to it."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 @pytest.mark.slow
-def test_ctrl_c(stacked: World, tmp_path: Path) -> None:
-    """The old state or, after the point of no return, the whole new one; and exit status 130."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c(stacked: World, tmp_path: Path, number: signal.Signals) -> None:
+    """The old state or, after the point of no return, the whole new one; and its exit status."""
     start = tmp_path / "start"
     save(stacked, start)
     worlds = [stacked.world()]
@@ -398,10 +391,10 @@ def test_ctrl_c(stacked: World, tmp_path: Path) -> None:
         )
         time.sleep(0.1 + n * 0.05)
         if child.poll() is None:
-            os.killpg(child.pid, signal.SIGINT)  # as a terminal does: to all of the group
+            os.killpg(child.pid, number)  # as a terminal does: to all of the group
         _, said = child.communicate()
         codes.add(child.returncode)
-        assert child.returncode in (0, 130, -signal.SIGINT), said.decode()
+        assert child.returncode in (0, 128 + number, -number), said.decode()
         assert not (stacked.root / ".hexpatch/journal.json").exists()
         assert stacked.world() in worlds[child.returncode == 0 :]
         sound(stacked)

@@ -129,6 +129,58 @@ def test_reverted_with_its_neighbours_changed(tmp_path: Path) -> None:
     assert HOOK in (world.checkout / "host.c").read_text()
 
 
+LINES = numbered("line", 20)
+ENDS = {
+    "below the end": LINES + "our own last line\n",
+    "above the top": "our own first line\n" + LINES,
+    "without the end": LINES.replace("line 19\nline 20\n", ""),
+    "without the top": LINES.replace("line 1\nline 2\n", ""),
+    "without a newline": LINES[:-1],
+    "into an empty file": "one\ntwo\n",
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_at_the_ends_of_a_file(tmp_path: Path, how: str) -> None:
+    """Upstream goes on there, so nothing but its history tells that it has the patch."""
+    base = "" if how.startswith("into") else LINES
+    story = Story(tmp_path, {"a.c": base})
+    story.patch("mine", {"a.c": ENDS[how]})
+    story.upstream("mine (#7)", {"a.c": ENDS[how]})
+    story.upstream("more (#8)", {"a.c": f"the very first\n{ENDS[how]}\nthe very last\n"})
+    lands(story, "exactly", "mine (#7)")
+
+
+def test_more_at_the_end_in_the_same_commit(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"a.c": LINES})
+    story.patch("mine", {"a.c": LINES + "our own last line\n"})
+    story.upstream("both (#7)", {"a.c": LINES + "theirs\nour own last line\n"})
+    lands(story, "in other words", "both (#7)")
+
+
+@pytest.mark.parametrize("how", ["added", "changed", "deleted", "added at the end"])
+def test_taken_back_after_its_neighbour_changed(tmp_path: Path, how: str) -> None:
+    """The file is not what it was around the hunk: a conflict, and never lost without a word."""
+    mine, theirs, back = {
+        "added": ("line 10\nour_own();\n", "line 10\nour_own();\nx\n", "line 10\nx\n"),
+        "changed": ("ten\n", "ten\nx\n", "line 10\nx\n"),
+        "deleted": ("", "x\n", "line 10\nx\n"),
+        "added at the end": ("our_own();\n", "our_own();\nx\n", "x\n"),
+    }[how]
+
+    def file(text: str) -> Files:
+        if how == "added at the end":
+            return {"a.c": LINES + text}
+        return {"a.c": LINES.replace("line 10\n", text)}
+
+    story = Story(tmp_path, {"a.c": LINES})
+    story.patch("mine", file(mine))
+    story.upstream("mine (#7)", file(mine))
+    story.upstream("near (#8)", file(theirs))
+    story.upstream("back out (#9)", file(back))
+    stays(story, "conflict", "was upstream", "taken back by", "back out (#9)")
+
+
 def test_reverted_and_taken_again(tmp_path: Path) -> None:
     story = hooked(tmp_path)
     story.upstream("hook (#7)", {"host.c": host(HOOK), "kernel.c": KERNEL})
@@ -201,29 +253,121 @@ def test_it_still_applies_but_is_there(tmp_path: Path) -> None:
     assert (world.checkout / "host.c").read_text() == theirs
 
 
-@pytest.mark.parametrize("grouped", [True, False])
-def test_a_group_squashed_by_upstream(tmp_path: Path, grouped: bool) -> None:
-    """The second patch edits lines of the first; upstream has one commit for both."""
-    better = HOOK.replace("KERNEL_OP", "KERNEL_OP, FAST")
-    story = Story(tmp_path, {"host.c": host(), "other.c": numbered("other", 20)})
+BETTER = HOOK.replace("KERNEL_OP", "KERNEL_OP, FAST")
+
+
+def two_for_one(root: Path) -> Story:
+    """The second patch edits lines of the first."""
+    story = Story(root, {"host.c": host(), "other.c": numbered("other", 20)})
     story.patch("hook", {"host.c": host(HOOK), "kernel.c": KERNEL})
-    story.patch("faster", {"host.c": host(better)})
-    story.upstream("hook, fast (#7)", {"host.c": host(better), "kernel.c": KERNEL})
+    story.patch("faster", {"host.c": host(BETTER)})
+    return story
+
+
+def as_a_group(world: World) -> None:
+    """All patches become one pull request."""
+    names = ", ".join(p["name"] for p in world.status()["patches"])
+    series = world.root / "series.yaml"
+    group = f"groups:\n  - name: g\n    title: t\n    patches: [{names}]\n"
+    series.write_text(series.read_text().replace("groups: []\n", group))
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["last", "edited later"])
+@pytest.mark.parametrize("grouped", [True, False], ids=["group", "no group"])
+def test_patches_squashed_by_upstream(tmp_path: Path, grouped: bool, later: bool) -> None:
+    """Upstream has one commit for both, and what the first one wrote is nowhere in it."""
+    story = two_for_one(tmp_path)
+    story.upstream("hook, fast (#7)", {"host.c": host(BETTER), "kernel.c": KERNEL})
+    if later:
+        story.upstream("two (#8)", {"kernel.c": KERNEL.replace("1", "2")})
     world = story.world()
-    names = [p["name"] for p in world.status()["patches"]]
     if grouped:
-        series = world.root / "series.yaml"
-        group = f"groups:\n  - name: g\n    title: t\n    patches: [{', '.join(names)}]\n"
-        series.write_text(series.read_text().replace("groups: []\n", group))
-    said = rows(world, "check", "--onto", "main")
-    if not grouped:
-        assert said[names[0]]["status"] == "conflict"
-        return
-    assert [r["status"] for r in said.values()] == ["landed", "landed"]
-    assert "squashed" in str(said[names[0]]["detail"])
-    assert all("hook, fast (#7)" in str(r["detail"]) for r in said.values())
+        as_a_group(world)
+    first, last = rows(world, "check", "--onto", "main").values()
+    assert [first["status"], last["status"]] == ["landed", "landed"]
+    assert "squashed" in str(first["detail"])
+    assert all("hook, fast (#7)" in str(r["detail"]) for r in (first, last))
     world.ok("rebase", "--onto", "main")
     assert world.git("rev-parse", "HEAD") == git(story.up, "rev-parse", "main")
+
+
+@pytest.mark.parametrize("grouped", [True, False], ids=["group", "no group"])
+@pytest.mark.parametrize("what", ["all", "one file"])
+def test_squashed_and_taken_back(tmp_path: Path, what: str, grouped: bool) -> None:
+    """The kernel is gone again: it must not be lost with the stack's own."""
+    story = two_for_one(tmp_path)
+    story.upstream("hook, fast (#7)", {"host.c": host(BETTER), "kernel.c": KERNEL})
+    back: Files = {"host.c": host()} if what == "all" else {}
+    story.upstream("back out (#8)", {"kernel.c": None, **back})
+    world = story.world()
+    if grouped:
+        as_a_group(world)
+    first = next(iter(rows(world, "check", "--onto", "main").values()))
+    assert first["status"] == ("ok" if what == "all" else "conflict")
+    assert "taken back by" in str(first["detail"]) or not grouped
+    if what == "all":
+        world.ok("rebase", "--onto", "main")
+        assert (world.checkout / "kernel.c").read_text() == KERNEL
+        assert BETTER in (world.checkout / "host.c").read_text()
+
+
+def test_squashed_then_moved_and_taken_back(tmp_path: Path) -> None:
+    story = two_for_one(tmp_path)
+    story.upstream("hook, fast (#7)", {"host.c": host(BETTER), "kernel.c": KERNEL})
+    story.upstream("move (#8)", move="host.c>host/host.c")
+    world = story.world()
+    assert [r["status"] for r in rows(world, "check", "--onto", "main").values()] == ["landed"] * 2
+    story.upstream("back out (#9)", {"host/host.c": host()})
+    first = next(iter(rows(world, "check", "--onto", "main").values()))
+    assert "taken back by" in str(first["detail"])
+
+
+def test_a_patch_between_two_that_were_squashed(tmp_path: Path) -> None:
+    """Upstream has not taken the one in the middle, so the first is a person's to judge."""
+    story = Story(tmp_path, {"host.c": host()})
+    story.patch("hook", {"host.c": host(HOOK)})
+    story.patch("thirty", {"host.c": host(HOOK, _30="host thirty")})
+    story.patch("faster", {"host.c": host(BETTER, _30="host thirty")})
+    story.upstream("hook, fast (#7)", {"host.c": host(BETTER)})
+    said = [r["status"] for r in rows(story.world(), "check", "--onto", "main").values()]
+    assert said[0] == "conflict" and said[1] != "landed"
+
+
+@pytest.mark.parametrize("also", [False, True], ids=["alone", "with an edit"])
+@pytest.mark.parametrize("edited", [False, True], ids=["moved", "moved and edited"])
+def test_a_deleted_file_that_upstream_moved_lives_on(
+    tmp_path: Path, edited: bool, also: bool
+) -> None:
+    """The file is gone from its place, not from the tree."""
+    story = Story(tmp_path, {"old.c": host(), "other.c": numbered("other", 20)})
+    more: Files = {"other.c": numbered("other", 20, _3="three")} if also else {}
+    story.patch("drop the old route", {"old.c": None, **more})
+    story.upstream("move (#7)", more, move="old.c>lib/old.c")
+    if edited:
+        story.upstream("edit", {"lib/old.c": host(_5="five")})
+    stays(story, "conflict", "old.c")
+
+
+def test_a_deleted_file_that_upstream_moved_and_then_deleted(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"old.c": host(), "other.c": numbered("other", 20)})
+    story.patch("drop the old route", {"old.c": None})
+    story.upstream("move (#7)", move="old.c>lib/old.c")
+    story.upstream("drop it (#8)", {"lib/old.c": None})
+    lands(story, "drop it (#8)")
+
+
+def test_a_group_that_deletes_what_upstream_moved(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"old.c": host(), "other.c": numbered("other", 20)})
+    story.patch("hook", {"old.c": host(HOOK)})
+    story.patch("drop it after all", {"old.c": None})
+    story.upstream("move (#7)", move="old.c>lib/old.c")
+    world = story.world()
+    names = [p["name"] for p in world.status()["patches"]]
+    series = world.root / "series.yaml"
+    group = f"groups:\n  - name: g\n    title: t\n    patches: [{', '.join(names)}]\n"
+    series.write_text(series.read_text().replace("groups: []\n", group))
+    said = rows(world, "check", "--onto", "main")
+    assert "landed" not in [r["status"] for r in said.values()]
 
 
 def test_mode_is_part_of_a_patch(tmp_path: Path) -> None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from conftest import World, commit, edit, git
+from conftest import CASES, HOST, World, commit, edit, git
 
-HOST = "ggml/src/ggml-hexagon/ggml-hexagon.cpp"
-CASES = "tests/test-backend-ops.cpp"
 KERNEL = "ggml/src/ggml-hexagon/htp/kernel.c"
 
 

@@ -10,17 +10,19 @@ import hexpatch
 PACKAGE = Path(hexpatch.__file__).parent
 LAYERS = [
     "errors workspace proc difftree",
-    "objects reader repo textmerge catalogue archive shallow snapshots remote borrow sources",
-    "yamlnode yamlplain yamltree yamlquote yamledit seriesmodel seriesrules seriescheck series "
+    "objects reader repo owned textmerge catalogue archive shallow snapshots remote borrow sources",
+    "yamlnode yamltree yamlquote yamledit seriesmodel seriesrules seriescheck series "
     "seriesedit seriesorder lockfile "
-    "diffpath binpatch filediff hunks gitdiff maildate mailfield header patchfile mail",
-    "rows splices tree place drift pick merge stack resolutions oplog checkout landed walk session "
-    "refresh rebase apply conflict edit undoing",
+    "diffpath binpatch filediff hunks plaindiff gitdiff maildate mailfield mailbody header "
+    "patchfile mail",
+    "rows splices tree place attributes drift pick merge stack regions resolutions "
+    "oplog putback checkout trace landed walk session refresh rebase apply conflict "
+    "edited starting incoming adding newpatch dropping taking undoing",
     "sim.asmtext sim.asmhmx sim.asmrules sim.irmask sim.idlread sim.idl sim.cclink sim.cc sim.root "
     "sim.inspectasm sim.inspect sim.devices "
-    "build tbo tborun compare evidence validate simbuild faults knownfail simrun simflaky "
-    "simvalidate estimate bench inspecting prove report check fit "
-    "titles content checklist changelog prbranch exportdir export",
+    "build tbo tborun compare evidence reportfile validate simbuild faults knownfail simkept "
+    "simrun simflaky simvalidate estimate bench inspecting report check fit "
+    "titles content checklist changelog prbranch exportdir export part prove",
     "render edge quick cliroot cliseries clistack cliproof cli __main__",
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names.split()}

@@ -197,8 +197,8 @@ def test_trailing_text_and_signature_are_not_part_of_it() -> None:
     ("data", "words"),
     [
         (b"just words\n", "no diff found"),
-        (b"--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n", "without a `diff --git` line"),
-        (section(GOOD) + b"\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n", "line 12: `--- a/f`"),
+        (b"--- f\n+++ f\n@@ -1 +1 @@\n-a\n+b\n", "line 1: `--- f` without a `diff --git` line"),
+        (section(GOOD) + b"\n--- f\n+++ f\n@@ -1 +1 @@\n-a\n+b\n", "line 12: `--- f`"),
         (
             b"diff --git a/f b/f\nBinary files a/f and b/f differ\n@@ -1 +1 @@\n-a\n+b\n",
             "line 3: `@@ -1",

@@ -167,6 +167,31 @@ def test_a_new_file_in_a_directory_that_upstream_moved(tmp_path: Path) -> None:
     assert world.git("show", "--format=", "--name-only", "HEAD") == "new/d.c"
 
 
+@pytest.mark.parametrize("homes", ["new/x.c new/y.c", "x.c y.c", "new/s/x.c new/s/y.c"])
+def test_a_new_file_in_a_directory_whose_files_upstream_renamed(tmp_path: Path, homes: str) -> None:
+    story = Story(tmp_path, {f"old/s/{n}.c": numbered(n, 20) for n in "ab"})
+    one, two = homes.split()
+    story.upstream("move", move=f"old/s/a.c>{one}")
+    story.upstream("move", move=f"old/s/b.c>{two}")
+    story.patch("add", {"old/s/d.c": "d\n"})
+    home = one.removesuffix("x.c")
+    world = stops(story, "location", f"{home}d.c", f"moved old/s/ to {home or 'the top folder'}")
+    world.conflicts("rebase", "--onto", "main")
+    assert (world.checkout / f"{home}d.c").read_text() == "d\n"
+
+
+def test_a_new_file_in_a_directory_that_upstream_split(tmp_path: Path) -> None:
+    story = Story(tmp_path, {f"old/{n}.c": numbered(n, 20) for n in "ab"})
+    story.upstream("move", move="old/a.c>one/a.c")
+    story.upstream("move", move="old/b.c>two/b.c")
+    story.patch("add", {"old/d.c": "d\n"})
+    world = stops(story, "location", "old/d.c", "upstream moved old/ to one/ and two/")
+    world.conflicts("rebase", "--onto", "main")
+    assert (world.checkout / "old/d.c").read_text() == "d\n"
+    world.git("add", "old/d.c")
+    world.ok("rebase", "--continue")
+
+
 def test_both_rename_the_file(tmp_path: Path) -> None:
     story = Story(tmp_path, {"a.c": numbered("x", 30)})
     story.upstream("move", move="a.c>theirs.c")
@@ -180,6 +205,15 @@ def test_both_rename_the_file_to_the_same_name(tmp_path: Path) -> None:
     story.patch("move", {"a.c": numbered("x", 30, _3="three")})
     story.patch("move", move="a.c>b.c")
     moves(story)
+
+
+def test_upstream_has_the_file_where_the_patch_moves_it(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"a.c": numbered("x", 30), "keep": "k\n"})
+    story.upstream("copy", {"b.c": numbered("x", 30)})
+    story.patch("move", move="a.c>b.c")
+    world = moves(story)
+    assert not (world.checkout / "a.c").exists()
+    assert len(world.status()["patches"]) == 1
 
 
 def test_a_pure_rename_of_a_file_that_upstream_edited_is_not_lost(tmp_path: Path) -> None:

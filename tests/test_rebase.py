@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import World, commit, edit, git
-
-HOST = "ggml/src/ggml-hexagon/ggml-hexagon.cpp"
-CASES = "tests/test-backend-ops.cpp"
+from conftest import CASES, HOST, World, commit, edit, git
 
 
 def upstream_commit(world: World, message: str, **edits: tuple[str, str, str]) -> str:
@@ -176,6 +175,24 @@ def test_an_empty_series_moves_too(world: World) -> None:
     assert "new head" in (world.checkout / HOST).read_text()
     world.ok("rebase", "--onto", "v1")
     assert world.world() == before
+
+
+@pytest.mark.parametrize("name", ["series.yaml", "series.lock"])
+def test_a_file_of_the_series_that_is_a_link(stacked: World, tmp_path: Path, name: str) -> None:
+    """A link is not written through, for it may lead anywhere, and not replaced unasked."""
+    link, real = stacked.root / name, tmp_path / "a conf"
+    link.rename(real)
+    link.symlink_to(real)
+    before = stacked.files()
+    ran = stacked.fails("rebase", "--onto", "v2", says=f"{link} is a symbolic link")
+    assert link.is_symlink()
+    assert stacked.files() == before
+    assert stacked.git("rev-parse", "HEAD~3") == git(stacked.upstream, "rev-parse", "v1")
+    typed = ran.err.split("hint: `")[1].split("`")[0]
+    subprocess.run(typed, shell=True, check=True)
+    stacked.ok("rebase", "--onto", "v2")
+    assert not link.is_symlink()
+    assert real.read_bytes() == before[name]
 
 
 def test_the_log_names_what_was_typed(stacked: World) -> None:

@@ -6,10 +6,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import World, commit, edit, git
+from conftest import CASES, HOST, World, commit, edit, git
 
-HOST = "ggml/src/ggml-hexagon/ggml-hexagon.cpp"
-CASES = "tests/test-backend-ops.cpp"
+from hexpatch import series
+
 HTP = "ggml/src/ggml-hexagon/htp"
 NAMES = ["hexagon-hook-a", "hexagon-add-a-kernel", "tests-add-a-case"]
 
@@ -428,6 +428,18 @@ def test_a_merge_is_refused_by_name(stacked: World) -> None:
     assert stacked.files() == before
 
 
+def test_a_commit_without_message(stacked: World) -> None:
+    before = stacked.files()
+    page = stacked.checkout / "docs" / "page.md"
+    page.parent.mkdir(exist_ok=True)
+    page.write_text("hello\n")
+    stacked.git("add", "-A")
+    stacked.git("commit", "-q", "--allow-empty-message", "-m", "")
+    ran = stacked.fails("refresh", says="has no message; a patch needs a title")
+    assert "git commit --amend" in ran.err
+    assert stacked.files() == before
+
+
 def test_a_stack_that_is_not_on_the_base(stacked: World) -> None:
     stacked.git("fetch", "-q", str(stacked.upstream), "v2")
     stacked.git("reset", "-q", "--hard", "FETCH_HEAD")
@@ -492,6 +504,22 @@ def test_new_leaves_what_was_not_staged(stacked: World) -> None:
     assert stacked.git("status", "--porcelain") == f"M {HOST}"
     assert "host five" in (stacked.checkout / HOST).read_text()
     assert "host five" not in patch(stacked, "sixty")
+
+
+@pytest.mark.parametrize("how", ["new", "refresh"])
+def test_a_commit_says_its_group_and_that_it_is_private(stacked: World, how: str) -> None:
+    for name, trailer in (("sixty", "Topic: cases"), ("seventy", "Export: no")):
+        (stacked.checkout / name).write_text("x\n")
+        stacked.git("add", name)
+        if how == "new":
+            stacked.ok("new", name, "-m", f"tests : {name}\n\n{trailer}")
+        else:
+            stacked.git("commit", "-qm", f"{name}\n\n{trailer}")
+    if how == "refresh":
+        stacked.ok("refresh")
+    found = series.load(stacked.root)
+    assert [(g.name, g.patches) for g in found.groups] == [("cases", ("sixty",))]
+    assert (found.patch("sixty").state, found.patch("seventy").state) == ("draft", "private")
 
 
 def test_without_a_checkout(world: World) -> None:

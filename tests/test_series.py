@@ -464,7 +464,9 @@ def test_links_may_not_lead_out(world: Path, tmp_path_factory: pytest.TempPathFa
     (world / "patches" / "in.patch").symlink_to("p1.patch")
     (world / "patches" / "dir").symlink_to(outside)
     (world / "patches" / "hole.patch").symlink_to("nowhere")
-    assert load(world, entries("- in")).patches[0].name == "in"
+    (world / "patches" / "near").symlink_to(".")
+    assert load(world, entries("- file: near/p1.patch")).patches[0].name == "p1"
+    assert "in.patch is a link: the file itself" in refused(world, entries("- in"))
     assert "leads out of the repository" in refused(world, entries("- out"))
     assert "leads out of the repository" in refused(world, entries("- file: dir/x.patch"))
     assert "hole.patch does not exist" in refused(world, entries("- hole"))

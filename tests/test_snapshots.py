@@ -17,6 +17,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from conftest import hears_ctrl_c
 
 from hexpatch import catalogue, objects, shallow, snapshots
 from hexpatch.archive import BUNDLE, pack_archive
@@ -462,7 +463,12 @@ def test_interrupt_in_the_middle_leaves_nothing(tmp_path: Path, shelf: Shelf) ->
         "snapshots.Cache(print, client=C()).fetch(catalogue.newest().spec)\n"
     )
     started = time.monotonic()
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        preexec_fn=hears_ctrl_c,
+    )
     assert "KeyboardInterrupt" in done.stderr
     assert time.monotonic() - started < 10
     assert leftovers(tmp_path) == []

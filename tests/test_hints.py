@@ -1,0 +1,237 @@
+"""What an error tells to type works when typed; what a person can cause is never a traceback."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import HOST, World, commit, edit, git, hexpatch
+
+
+def hints(text: str) -> list[str]:
+    """The commands in an error's hint."""
+    return re.findall(r"`([^`]+)`", text.split("hint: ")[1].split("\n", maxsplit=1)[0])
+
+
+def typed(world: World, command: str) -> None:
+    """A person types it, in the checkout."""
+    if command.startswith("hexpatch "):
+        world.ok(*command.split()[1:])
+        return
+    env = {**os.environ, "GIT_EDITOR": "true"}
+    subprocess.run(["sh", "-c", command], cwd=world.checkout, env=env, check=True)
+
+
+# -- the checkout -------------------------------------------------------------------------------
+
+
+def half_done(world: World, how: str) -> None:
+    """A git command that stopped in the checkout."""
+    world.git("checkout", "-q", "-b", "mine", "HEAD~3")
+    edit(world.checkout / HOST, "host 10\n", "host ten\n")
+    world.git("commit", "-qam", "hexagon : ten")
+    world.git("checkout", "-q", "stack")
+    if how == "am":
+        world.git("format-patch", "-q", "-o", "..", "mine~..mine")
+        world.git("am", "../0001-hexagon-ten.patch", check=False)
+    elif how == "revert":
+        commit(world, "hexagon : again", note="x\n")
+        edit(world.checkout / HOST, "hook a\n", "hook b\n")
+        world.git("commit", "-qam", "hexagon : b")
+        world.git("revert", "--no-edit", "HEAD~4", "HEAD~1", check=False)
+        world.git("checkout", "-f", "HEAD", "--", ".")
+        edit(world.checkout / HOST, "hook b\n", "hook c\n")
+        world.git("commit", "-qam", "hexagon : c")
+    elif how == "rebase":
+        world.git("rebase", "mine", check=False)
+    else:
+        world.git(how, "mine", check=False)
+
+
+@pytest.mark.parametrize("how", ["am", "revert", "rebase", "merge", "cherry-pick"])
+def test_a_git_command_that_is_half_done(stacked: World, how: str) -> None:
+    half_done(stacked, how)
+    ran = stacked.fails("refresh", says=f"a `git {how}` is not finished")
+    (abort,) = (h for h in hints(ran.err) if h.endswith("--abort"))
+    assert abort == f"git {how} --abort"
+    if how == "revert":  # git keeps the commit that was made meanwhile
+        stacked.git("revert", "--quit")
+    else:
+        typed(stacked, abort)
+    assert "is not finished" not in stacked.status()["sync"]
+
+
+def test_continue_without_the_checkout(stacked: World) -> None:
+    before = stacked.world()
+    edit(stacked.upstream / HOST, "host 30\n", "host 30!\n")
+    git(stacked.upstream, "commit", "-qam", "hexagon : thirty")
+    stacked.conflicts("rebase", "--onto", "master")
+    shutil.rmtree(stacked.checkout)
+    ran = stacked.fails("rebase", "--continue", says="hexagon-add-a-kernel is gone")
+    (hint,) = hints(ran.err)
+    typed(stacked, hint)
+    assert stacked.world() == before
+
+
+def test_branch_stack_was_renamed(stacked: World) -> None:
+    for chosen in (0, 1):
+        stacked.git("branch", "-m", "stack", f"mine{chosen}")
+        ran = stacked.fails("refresh", says=f"is on branch mine{chosen}, not on branch stack")
+        assert len(hints(ran.err)) == 2
+        typed(stacked, hints(ran.err)[chosen])
+        assert stacked.status()["sync"] == "in sync"
+
+
+def test_replaced_objects_are_not_looked_at(stacked: World) -> None:
+    """Only git in the checkout shows them: the stack is what the commits say."""
+    before = stacked.world()
+    stacked.git("replace", "HEAD", "HEAD~3")
+    git(stacked.upstream, "replace", "v1", "v2")
+    assert stacked.status()["sync"] == "in sync"
+    stacked.ok("refresh")
+    stacked.ok("rebase", "--onto", "v2")
+    stacked.ok("undo")
+    stacked.git("replace", "-d", stacked.git("rev-parse", "stack"))
+    assert stacked.world() == before
+
+
+# -- upstream's commits -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rev", ["treetag", "annotated", "v1^{tree}", "v1:README.md"])
+def test_a_name_of_something_else_than_a_commit(stacked: World, rev: str) -> None:
+    git(stacked.upstream, "tag", "treetag", "v1^{tree}")
+    git(stacked.upstream, "tag", "-a", "-m", "x", "annotated", "v1^{tree}")
+    kind = "blob" if ":" in rev else "tree"
+    ran = stacked.fails("rebase", "--onto", rev, says=f"{rev!r} is a {kind} in {stacked.upstream}")
+    assert "did you mean" not in ran.err
+
+
+def test_a_clone_with_other_object_names(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "--object-format=sha256", "up")
+    (tmp_path / "s").mkdir()
+    ran = hexpatch(tmp_path / "s", "init", "--repo", "../up")
+    assert ran.code == 1
+    assert "names its objects by SHA256, which hexpatch does not support" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ("--base=", "the upstream commit is an empty text"),
+        ("--base=-1", "no upstream revision '-1' is known"),
+        ("--branch=", "upstream.branch ''"),
+        ("--src=x=../a", "src: x: ../a leads out"),
+    ],
+)
+def test_init_blames_no_file_that_is_not_there(
+    tmp_path: Path, upstream: Path, option: str, text: str
+) -> None:
+    (tmp_path / "s").mkdir()
+    ran = hexpatch(tmp_path / "s", "--offline", "init", "--repo", str(upstream), option)
+    assert ran.code in (1, 2)
+    assert f"error: {text}" in ran.err
+    assert "series.yaml" not in ran.err
+    assert not list((tmp_path / "s").iterdir())
+
+
+# -- files --------------------------------------------------------------------------------------
+
+
+def test_a_patch_file_that_is_gone(stacked: World) -> None:
+    """The log of operations has it; a series kept in git has it without the log, too."""
+    before = stacked.files()
+    gone = [stacked.root / name for name in before if name.startswith(("patches/h", "src/"))]
+    assert len(gone) == 3
+    for file in gone:
+        file.unlink()
+    ran = stacked.fails("apply", says="does not exist")
+    typed(stacked, hints(ran.err)[0])
+    assert stacked.files() == before
+    git(stacked.root, "init", "-q")
+    git(stacked.root, "add", "-A")
+    git(stacked.root, "commit", "-qm", "series")
+    shutil.rmtree(stacked.root / ".hexpatch")
+    for file in gone:
+        file.unlink()
+    ran = stacked.fails("status", says="does not exist")
+    stacked.checkout.mkdir(parents=True)
+    typed(stacked, hints(ran.err)[0])
+    assert stacked.files() == before
+    shutil.rmtree(stacked.root / ".git")
+    shutil.rmtree(stacked.root / ".hexpatch")
+    gone[0].unlink()
+    stacked.fails("check", says="take its entry out of series.yaml")
+
+
+def in_the_way(world: World, what: str) -> Path:
+    """Something where `hexpatch new mine` would write."""
+    path = world.root / "patches/mine.patch"
+    if what == "a folder":
+        path.mkdir()
+    elif what == "a folder with files":
+        path.mkdir()
+        (path / "x").write_text("x\n")
+    else:
+        path = world.root / "src/htp/kernels"
+        path.write_text("x\n") if what == "a file" else path.symlink_to("nowhere")
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["a folder", "a folder with files", "a file", "a dead link"])
+def test_what_stands_where_a_file_goes(stacked: World, what: str) -> None:
+    """Refused before anything starts, and nothing is left pending."""
+    path = in_the_way(stacked, what)
+    kernel = stacked.checkout / "ggml/src/ggml-hexagon/htp/kernels/k.c"
+    kernel.parent.mkdir()
+    kernel.write_text("k\n")
+    stacked.git("add", "-A")
+    before = stacked.world()
+    ran = stacked.fails("new", "mine", "-m", "hexagon : mine", says=f"{path} is in the way")
+    assert f"hint: move {path} away" in ran.err
+    assert not (stacked.root / ".hexpatch/journal.json").exists()
+    assert stacked.world() == before
+    path.rename(stacked.root / "away")
+    stacked.ok("new", "mine", "-m", "hexagon : mine")
+
+
+@pytest.mark.parametrize("out", ["/proc/x", "/dev/null/x", "link/x", "loop/x", "/proc/self/mem"])
+def test_a_place_that_nobody_can_write_to(stacked: World, out: str) -> None:
+    series = stacked.root / "series.yaml"
+    group = "groups:\n  - name: kernel\n    patches: [hexagon-add-a-kernel]\n"
+    edit(series, "groups: []\n", group)
+    stacked.ok("apply")
+    (stacked.root / "link").symlink_to("/proc/x")
+    (stacked.root / "loop").symlink_to("loop")
+    ran = stacked.fails("export", "--out", out)
+    assert re.search(r"^hint: ", ran.err, re.MULTILINE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command", ["status", "apply", "check --fresh", "log", "init --repo ../upstream"]
+)
+def test_without_git(stacked: World, command: str, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    folder = stacked.root
+    if command.startswith("init"):
+        folder = tmp_path / "fresh"
+        folder.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "hexpatch", *command.split()],
+        cwd=folder,
+        env={**os.environ, "PATH": str(empty)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "error: git is needed" in done.stderr
+    assert "Traceback" not in done.stderr
