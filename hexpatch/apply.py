@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hexpatch import lockfile, oplog, proc, rebase, stack, workspace
+from hexpatch import litter, lockfile, oplog, proc, rebase, stack, workspace
 from hexpatch.checkout import Checkout
 from hexpatch.errors import HexpatchError, MissingObject
 from hexpatch.oplog import Step
@@ -201,11 +201,15 @@ def _stack_on(session: Session, onto: Found) -> tuple[Stack, list[Row]]:
 
 def checkout_into(session: Session, tip: str, into: Path) -> None:
     """The stack in another folder: a new one, a work tree of ours, or a clone of the user's."""
+    litter.forget_half_made(session.ws.store)
     if not into.exists() or (into.is_dir() and not any(into.iterdir())):
         session.repo.git("worktree", "prune")
         session.repo.git("worktree", "add", "-q", "--detach", os.fspath(into), tip)
         return
     target = Checkout(session.repo, into)
+    if target.exists and target.half_made:
+        target.move(tip, detach=True, force=True)
+        return
     if target.exists:
         busy = target.busy()
         if busy:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hexpatch import workspace
+from hexpatch import litter, workspace
 from hexpatch.errors import HexpatchError, MissingObject
 from hexpatch.repo import Repo
 from hexpatch.workspace import BRANCH
@@ -138,8 +138,10 @@ class Checkout:
 
     def create(self, commit: str) -> None:
         """Add an empty work tree, its HEAD at a commit."""
+        litter.forget_half_made(self.store.git_dir)
         if self.exists:
             return
+        litter.drop_lost_pointer(self.path, self.store.git_dir)
         if self.path.is_symlink() or (
             self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir()))
         ):
@@ -151,8 +153,20 @@ class Checkout:
         where = os.fspath(self.path)
         self.store.git("worktree", "add", "--no-checkout", "--detach", where, commit)
 
+    @property
+    def half_made(self) -> bool:
+        """Was git killed while it filled this one? Nobody has worked in it then."""
+        return litter.half_made(self.repo.git_dir)
+
+    def unlock(self) -> None:
+        """Finish what a killed git has left to do: a person's own lock stays."""
+        if self.half_made:
+            (self.repo.git_dir / "locked").unlink()
+
     def remove(self) -> None:
         """Take the work tree away; the caller has made sure that nobody's work is in it."""
+        if self.exists:
+            self.unlock()  # git prunes no locked ones
         if self.path.exists():
             shutil.rmtree(self.path)
         self.store.git("worktree", "prune")
@@ -353,6 +367,7 @@ class Checkout:
             repo.git("checkout", "-q", "--detach", ok=(0, 1))
         else:
             repo.git("symbolic-ref", "HEAD", BRANCH)
+        self.unlock()
 
     @property
     def _old_index(self) -> Path:
@@ -366,8 +381,8 @@ class Checkout:
         found: dict[str, Any] = {"exists": True, "head": self.head(), "branch": self.branch()}
         index = self.repo.git_dir / "index"
         copy = self._old_index
-        for litter in (copy, copy.with_name(f"{copy.name}.lock")):  # of a killed run
-            litter.unlink(missing_ok=True)
+        for left in (copy, copy.with_name(f"{copy.name}.lock")):  # of a killed run
+            left.unlink(missing_ok=True)
         if dirty and index.exists():
             # a step that forces mends a broken checkout too: there is nothing to keep then
             with contextlib.suppress(HexpatchError):

@@ -8,11 +8,11 @@ import hashlib
 import json
 import os
 import shlex
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hexpatch import litter
 from hexpatch.errors import HexpatchError
 
 SERIES = "series.yaml"
@@ -98,46 +98,18 @@ class Workspace:
             handle.truncate(0)
             handle.write(f"`{command}` (process {os.getpid()})")
             handle.flush()
-            for litter in self.state.glob(".*.tmp"):
-                litter.unlink(missing_ok=True)
-            _break_stale_locks(self.store.glob("*.lock"), 0.0)  # nobody else works in the store
+            for left in self.state.glob(".*.tmp"):
+                left.unlink(missing_ok=True)
+            litter.break_stale_locks(
+                self.store.glob("*.lock"), 0.0
+            )  # nobody else works in the store
             if killed is not None:
-                _break_stale_locks(self.store.rglob("*.lock"), killed)
+                litter.break_stale_locks(self.store.rglob("*.lock"), killed)
+            litter.forget_half_made(self.store)
             try:
                 yield
             finally:
                 handle.truncate(0)
-
-
-def _break_stale_locks(locks: Iterable[Path], since: float) -> None:
-    """The git of a killed run leaves *.lock files behind; remove what no living process has.
-
-    It may still be at work: wait for it. An older lock is somebody else's, and so is one that a
-    commit keeps while its message is edited.
-    """
-    for lock in locks:
-        for _ in range(600):
-            try:
-                made = lock.stat().st_mtime
-            except FileNotFoundError:
-                break
-            if made < since - 1:
-                break
-            if time.time() - made > 0.5 and not _is_open(lock):
-                lock.unlink(missing_ok=True)
-                break
-            time.sleep(0.1)
-
-
-def _is_open(path: Path) -> bool:
-    """Has a process this file open? Where there is no /proc nobody can say: then it has not."""
-    for link in Path("/proc").glob("[0-9]*/fd/*"):
-        try:
-            if os.readlink(link) == os.fspath(path):  # noqa: PTH115 - Path.readlink is slow here
-                return True
-        except OSError:
-            continue
-    return False
 
 
 def find(start: Path) -> Workspace:

@@ -9,7 +9,7 @@ import hexpatch
 
 PACKAGE = Path(hexpatch.__file__).parent
 LAYERS = [
-    "errors workspace proc difftree",
+    "errors litter workspace proc difftree",
     "objects reader repo owned textmerge catalogue archive shallow snapshots remote borrow sources",
     "yamlnode yamltree yamlquote yamledit seriesmodel seriesrules seriescheck series "
     "seriesedit seriesorder lockfile "
