@@ -50,13 +50,14 @@ def suspects(cases: Iterable[CaseVerdict], *, alone: bool) -> list[CaseVerdict]:
 def verdict(base: int | None, stack: int | None, seeds: int) -> str:
     """The verdict of a case that failed so many times of `seeds`; None where it was not run.
 
-    Worse in most runs than a base that never fails is broken, the reverse is fixed; a case that
+    Worse in most runs than a base that never fails (or has no such case) is broken, the reverse is
+    fixed; a case that
     fails always or never on both sides is what it seems; the rest is flaky.
     """
     if stack is None:
         return evidence.FAILED if base == seeds else evidence.FLAKY
     if base is None:
-        return evidence.BROKEN if stack == seeds else evidence.FLAKY
+        return evidence.BROKEN if 2 * stack > seeds else evidence.FLAKY
     if base == stack == seeds:
         return evidence.STILL
     if base == 0 and 2 * stack > seeds:

@@ -166,3 +166,21 @@ def test_attention_against_float64(real: World) -> None:
     found = [case["base"]["exact"] for case in ran.json["cases"]]
     assert len(found) == len(shapes)
     assert all(0 < error < 2e-6 for error in found), found
+
+
+@pytest.mark.parametrize(
+    ("shape", "said"),
+    [
+        ("m=abc,n=1,k=32", "m=abc is no number"),
+        ("m=32,n=1x,k=32", "n=1x is no number"),
+        ("m=32,n=,k=32", "n= is no number"),
+        ("m=32,n=1,k=32,bs=[1,a]", "bs=[1,a] is no list of numbers"),
+        ("m=32,n=1,k=32,bs=[1]", "bs=[1] needs 2 numbers"),
+        ("type_a=q9,m=32,n=1,k=32", "type_a=q9 is no type"),
+        ("m=32,n=1,k=32,q=1", "MUL_MAT has no parameter q here"),
+    ],
+)
+def test_a_shape_that_is_none(real: World, shape: str, said: str) -> None:
+    ran = real.run("bench", "--target", "sim:sm7750", "--base", "--shape", shape)
+    assert ran.code == 2
+    assert said in ran.err

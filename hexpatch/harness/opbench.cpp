@@ -48,11 +48,23 @@ struct Params {
     }
 
     int64_t number(const std::string & name, int64_t otherwise) {
-        return std::strtoll(text(name, std::to_string(otherwise)).c_str(), nullptr, 10);
+        const std::string given = text(name, std::to_string(otherwise));
+        char *            end;
+        const int64_t     value = std::strtoll(given.c_str(), &end, 10);
+        return to_its_end(name, given, end), value;
     }
 
     float real(const std::string & name, float otherwise) {
-        return std::strtof(text(name, std::to_string(otherwise)).c_str(), nullptr);
+        const std::string given = text(name, std::to_string(otherwise));
+        char *            end;
+        const float       value = std::strtof(given.c_str(), &end);
+        return to_its_end(name, given, end), value;
+    }
+
+    static void to_its_end(const std::string & name, const std::string & given, const char * end) {
+        if (end == given.c_str() || *end) {
+            throw std::runtime_error(name + "=" + given + " is no number");
+        }
     }
 
     std::vector<int64_t> list(const std::string & name, const std::string & otherwise, size_t size) {
@@ -62,10 +74,10 @@ struct Params {
         while (*p && *p != ']') {
             char * end;
             out.push_back(std::strtoll(p, &end, 10));
-            p = end + (*end == ',');
-            if (end == p) {
-                break;
+            if (end == p || (*end && *end != ',' && *end != ']')) {
+                throw std::runtime_error(name + "=" + given + " is no list of numbers");
             }
+            p = end + (*end == ',');
         }
         if (out.size() != size) {
             throw std::runtime_error(name + "=" + given + " needs " + std::to_string(size) + " numbers");
