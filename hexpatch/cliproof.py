@@ -132,23 +132,20 @@ def validate(
     they belong to. Exit status 1 if a case broke or got lost, or nothing could be judged.
     """
     from hexpatch import part, prove, render
+    from hexpatch.asked import Asked
 
     which = part.choice(base_only=base_only, upto=upto, group=group)
+    asked = Asked(
+        ops=tuple(ops),
+        params=params,
+        quick=quick,
+        full=full,
+        jobs=jobs,
+        timeout=timeout,
+        fresh=fresh,
+    )
     with opened(ctx) as session:
-        report, page = prove.validate(
-            session,
-            target,
-            ops=ops,
-            params=params,
-            which=which,
-            jobs=jobs,
-            timeout=timeout,
-            fresh=fresh,
-            quick=quick,
-            full=full,
-            checks=checks,
-            env=env,
-        )
+        report, page = prove.validate(session, target, asked, which, checks=checks, env=env)
     if as_json:
         click.echo(prove.to_json(report))
     else:
@@ -201,18 +198,16 @@ def bench(
     from hexpatch import bench as benching
     from hexpatch import prove, render
 
+    wish = benching.Wish(
+        ops=tuple(ops),
+        params=params,
+        shapes=tuple(shapes),
+        base_only=base_only,
+        jobs=jobs,
+        timeout=timeout,
+    )
     with opened(ctx) as session:
-        rows, device = prove.bench(
-            session,
-            target,
-            ops=ops,
-            params=params,
-            shapes=shapes,
-            base_only=base_only,
-            env=env,
-            jobs=jobs,
-            timeout=timeout,
-        )
+        rows, device = prove.bench(session, target, wish, env=env)
     if as_json:
         render.as_json(benching.to_json(rows, device))
     else:

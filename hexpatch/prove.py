@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ from hexpatch import bench as benching
 from hexpatch import build as building
 from hexpatch import evidence, inspecting, knownfail, part, reportfile, simbuild, simvalidate
 from hexpatch import validate as validation
+from hexpatch.asked import Asked
 from hexpatch.bench import Row, Wish
 from hexpatch.build import BuildFailed, Built
 from hexpatch.errors import HexpatchError, UsageError
@@ -23,7 +25,6 @@ from hexpatch.series import Patch, Target
 from hexpatch.session import Session
 from hexpatch.sim import devices
 from hexpatch.sim.devices import Device
-from hexpatch.simvalidate import Asked
 
 SIM = "sim:"
 _LISTED = (  # in the terminal, worst first
@@ -126,15 +127,9 @@ def _checks(target: Target, asked: str | None) -> tuple[str, ...]:
 def validate(
     session: Session,
     target: str,
-    *,
-    ops: Sequence[str],
-    params: str | None,
+    asked: Asked,
     which: Choice = WHOLE,
-    jobs: int | None,
-    timeout: float | None,
-    fresh: bool,
-    quick: bool = False,
-    full: bool = False,
+    *,
     checks: str | None = None,
     env: Sequence[str] = (),
 ) -> tuple[Report, Path]:
@@ -143,56 +138,36 @@ def validate(
     simulated = target.startswith(SIM)
     if not simulated and (checks is not None or env):
         raise UsageError(f"--checks and --env are for targets {SIM}NAME, not for {target}")
-    if quick + full + bool(ops) > 1:
+    if asked.quick + asked.full + bool(asked.ops) > 1:
         raise UsageError("give only one of -o OP, --quick, --full: each says which ops are run")
     device = device_of(session, target) if simulated else None
     chosen = part.find(session, which)
     default = _default_ops(wanted, chosen)
-    unnamed = [] if ops or quick or full else _without_ops(wanted, chosen)
-    jobs = jobs or _number(wanted, "jobs")
-    limit = timeout or float(_number(wanted, "timeout") or 900)
+    chosen_ops = asked.ops or asked.quick or asked.full
+    unnamed = [] if chosen_ops else _without_ops(wanted, chosen)
+    asked = replace(
+        asked,
+        base_only=which.base_only,
+        checks=_checks(wanted, checks) if simulated else (),
+        env=_settings(env),
+        jobs=asked.jobs or _number(wanted, "jobs"),
+        timeout=asked.timeout or _number(wanted, "timeout"),
+    )
+    judge = (
+        functools.partial(validation.validate, target=target)
+        if device is None
+        else functools.partial(simvalidate.validate, device=device, known=_known(session, wanted))
+    )
     with _blaming(session, chosen.patches):
-        if device is None:
-            more = ("quick",) if quick else ("all",) if full else ()
-            report = validation.validate(
-                session.repo,
-                session.ws.state,
-                session.base.tree,
-                chosen.tree,
-                target=target,
-                ops=(*ops, *more),
-                params=params,
-                base_only=which.base_only,
-                jobs=jobs,
-                timeout=limit,
-                default_ops=default,
-                fresh=fresh,
-                say=session.say,
-            )
-        else:
-            asked = Asked(
-                ops=tuple(ops),
-                params=params,
-                quick=quick,
-                full=full,
-                base_only=which.base_only,
-                checks=_checks(wanted, checks),
-                env=_settings(env),
-                jobs=jobs,
-                timeout=limit,
-                fresh=fresh,
-            )
-            report = simvalidate.validate(
-                session.repo,
-                session.ws.state,
-                session.base.tree,
-                chosen.tree,
-                device,
-                asked,
-                default_ops=default,
-                known=_known(session, wanted),
-                say=session.say,
-            )
+        report = judge(
+            session.repo,
+            session.ws.state,
+            session.base.tree,
+            chosen.tree,
+            asked,
+            default_ops=default,
+            say=session.say,
+        )
     report = _told(report, chosen)
     if unnamed:
         note = f"no `ops:` in series.yaml, so nothing was run for their sake: {', '.join(unnamed)}"
@@ -225,24 +200,15 @@ def _told(report: Report, chosen: Part) -> Report:
 
 
 def bench(
-    session: Session,
-    target: str,
-    *,
-    ops: Sequence[str],
-    params: str | None,
-    shapes: Sequence[str],
-    base_only: bool,
-    env: Sequence[str],
-    jobs: int | None,
-    timeout: float,
+    session: Session, target: str, wish: Wish, *, env: Sequence[str]
 ) -> tuple[list[Row], Device]:
     """Count what ops do on a device model, base against stack."""
+    wish = replace(wish, env=_settings(env))
     device = device_of(session, target)
-    tree = session.base.tree if base_only else session.stack.tree
+    tree = session.base.tree if wish.base_only else session.stack.tree
     session.store.flush()
-    if not base_only:
+    if not wish.base_only:
         part.tell_unrefreshed(session)
-    wish = Wish(tuple(ops), params, tuple(shapes), _settings(env), base_only, jobs, timeout)
     with _blaming(session, session.series.active):
         found = benching.bench(
             session.repo,

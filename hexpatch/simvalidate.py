@@ -24,6 +24,7 @@ from hexpatch import (
     simrun,
     tbo,
 )
+from hexpatch.asked import Asked
 from hexpatch.build import STACK_TEST, TEST, TEST_SOURCE, blob_at
 from hexpatch.compare import ALONE, LIMITS, REFERENCE, SIM, TOLERANCE, Plan, renamed, verdict_of
 from hexpatch.errors import HexpatchError
@@ -54,30 +55,15 @@ _MODEL = (
 )
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What to run, and how: the command line's and the series' wishes."""
-
-    ops: tuple[str, ...] = ()
-    params: str | None = None
-    quick: bool = False
-    full: bool = False
-    base_only: bool = False
-    checks: tuple[str, ...] = ()
-    env: tuple[tuple[str, str], ...] = ()
-    jobs: int | None = None
-    timeout: float = 900.0
-    fresh: bool = False
-
-    def wanted(self, default: Sequence[str]) -> tuple[Wanted, bool]:
-        """The selection, and whether it is the quick one."""
-        ops = tuple(tbo.entries(self.ops))
-        if not ops and not (self.quick or self.full):
-            ops = tuple(tbo.entries(default))
-        quick = self.quick or "quick" in ops or not (ops or self.full)
-        if self.full or quick:
-            ops = ("all",)
-        return Wanted(ops, self.params), quick
+def wanted(asked: Asked, default: Sequence[str]) -> tuple[Wanted, bool]:
+    """The selection, and whether it is the quick one."""
+    ops = tuple(tbo.entries(asked.ops))
+    if not ops and not (asked.quick or asked.full):
+        ops = tuple(tbo.entries(default))
+    quick = asked.quick or "quick" in ops or not (ops or asked.full)
+    if asked.full or quick:
+        ops = ("all",)
+    return Wanted(ops, asked.params), quick
 
 
 @dataclass(frozen=True)
@@ -134,9 +120,9 @@ def validate(
     state: Path,
     base_tree: str,
     stack_tree: str,
-    device: Device,
     asked: Asked,
     *,
+    device: Device,
     default_ops: Sequence[str] = (),
     known: Sequence[Entry] = (),
     say: Say,
@@ -145,7 +131,7 @@ def validate(
     began = time.monotonic()
     target = f"sim:{device.name}"
     stack_tree = base_tree if asked.base_only else stack_tree
-    want, quick = asked.wanted(default_ops)
+    want, quick = wanted(asked, default_ops)
     own_jobs = asked.jobs or builder.cores()
 
     def make(tree: str, stack_test: str | None = None) -> SimBuilt:
@@ -217,7 +203,7 @@ def validate(
         None,
         room,
         own_jobs,
-        asked.timeout,
+        asked.limit,
         say,
         quick=quick,
         memo={} if same else None,

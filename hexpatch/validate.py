@@ -16,6 +16,7 @@ from pathlib import Path
 
 from hexpatch import build as builder
 from hexpatch import evidence, reportfile, tbo
+from hexpatch.asked import Asked
 from hexpatch.build import CPU_LIBRARY, STACK_TEST, TEST, TEST_SOURCE, Built
 from hexpatch.compare import (
     ALONE,
@@ -275,41 +276,39 @@ def validate(
     state: Path,
     base_tree: str,
     stack_tree: str,
+    asked: Asked,
     *,
     target: str = "cpu",
-    ops: Sequence[str] = (),
-    params: str | None = None,
-    base_only: bool = False,
-    jobs: int | None = None,
-    timeout: float = 900.0,
     default_ops: Sequence[str] = (),
-    fresh: bool = False,
     say: Say,
 ) -> Report:
     """Build what is needed, run, compare. A complete result is kept and answered from then on."""
     began = time.monotonic()
     if target not in TARGETS:
         raise UsageError(f"target {target} can't be validated", f"targets: {', '.join(TARGETS)}")
-    stack_tree = base_tree if base_only else stack_tree
-    plan = Plan(ALONE, None, False, ()) if base_only else plan_for(repo, base_tree, stack_tree)
-    wants = wanted(ops, default_ops, params)
+    stack_tree = base_tree if asked.base_only else stack_tree
+    plan = (
+        Plan(ALONE, None, False, ()) if asked.base_only else plan_for(repo, base_tree, stack_tree)
+    )
+    chosen = ("quick",) if asked.quick else ("all",) if asked.full else asked.ops
+    wants = wanted(chosen, default_ops, asked.params)
     tools = builder.tools().lines()
-    asked = [plan.mode, [[w.entries, w.params] for w in wants], vars(builder.tools())]
+    question = [plan.mode, [[w.entries, w.params] for w in wants], vars(builder.tools())]
     harness = (builder.HARNESS / "CMakeLists.txt").read_text()
-    key = reportfile.key(base_tree, stack_tree, asked, harness)
+    key = reportfile.key(base_tree, stack_tree, question, harness)
     name = f"{base_tree[:12]}-{stack_tree[:12]}-{key[:16]}.json"
     file = state.resolve() / "results" / target / name
-    if not fresh and (kept := reportfile.take(file)):
+    if not asked.fresh and (kept := reportfile.take(file)):
         return kept
-    make = functools.partial(builder.build, repo, state, target=target, jobs=jobs, say=say)
+    make = functools.partial(builder.build, repo, state, target=target, jobs=asked.jobs, say=say)
     base, program, library = _programs(make, plan, base_tree, stack_tree)
     texts = tuple(
         repo.git("cat-file", "blob", f"{tree}:{TEST_SOURCE}").decode("utf-8", "replace")
         for tree in (base_tree, stack_tree)
     )
-    workers = jobs or builder.cores()
+    workers = asked.jobs or builder.cores()
     scratch = builder.tree_dir(state.resolve(), target, base_tree)
-    stage = Stage(plan, base, program, texts, library, scratch, workers, timeout, say)
+    stage = Stage(plan, base, program, texts, library, scratch, workers, asked.limit, say)
     findings = [examine(stage, want) for want in wants]
     cases = tuple({(v.op, v.params): v for f in findings for v in f.verdicts}.values())
     problems = list(dict.fromkeys(p for f in findings for p in f.problems))
@@ -319,9 +318,9 @@ def validate(
     report = Report(
         target=target,
         base_tree=base_tree,
-        stack_tree="" if base_only else stack_tree,
+        stack_tree="" if asked.base_only else stack_tree,
         ops=wants[0].entries,
-        params=params,
+        params=asked.params,
         totals=totals,
         cases=cases,
         per_op=evidence.per_op(cases),

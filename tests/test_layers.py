@@ -20,7 +20,7 @@ LAYERS = [
     "edited starting incoming adding newpatch dropping taking undoing",
     "sim.asmtext sim.asmhmx sim.asmrules sim.irmask sim.idlread sim.idl sim.cclink sim.cc sim.root "
     "sim.inspectasm sim.inspect sim.devices "
-    "build tbo tborun compare evidence reportfile validate simbuild faults knownfail simkept "
+    "asked build tbo tborun compare evidence reportfile validate simbuild faults knownfail simkept "
     "simrun simflaky simvalidate estimate bench inspecting report check fit "
     "titles content checklist changelog prbranch exportdir export part prove",
     "render edge quick cliroot cliseries clistack cliproof cli __main__",

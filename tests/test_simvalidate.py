@@ -16,6 +16,7 @@ import pytest
 from test_validate import CASES, FAKE, FILES, TOOLS, tree_of
 
 from hexpatch import bench, build, evidence, knownfail, simflaky, simkept, simrun, simvalidate
+from hexpatch.asked import Asked
 from hexpatch.errors import HexpatchError, UsageError
 from hexpatch.evidence import Report
 from hexpatch.knownfail import Entry
@@ -23,7 +24,6 @@ from hexpatch.proc import Finished
 from hexpatch.repo import Repo, init_bare
 from hexpatch.sim import devices
 from hexpatch.simbuild import SimBuilt
-from hexpatch.simvalidate import Asked
 from hexpatch.tborun import Program
 
 pytestmark = pytest.mark.slow  # the rest of the suite stays quick without it
@@ -75,8 +75,8 @@ class Lab:
             self.root / "state",
             self.tree(),
             self.other(),
-            PHONE,
             asked,
+            device=PHONE,
             known=known,
             say=self.said.append,
         )
@@ -369,11 +369,14 @@ def test_keys_that_are_not_used_go(lab: Lab) -> None:
 
 
 def test_default_selection() -> None:
-    assert Asked().wanted(["ADD"]) == (simvalidate.Wanted(("ADD",), None), False)
-    assert Asked().wanted([])[1]
-    assert Asked(quick=True).wanted(["ADD"])[1]
-    assert Asked(full=True).wanted(["ADD"]) == (simvalidate.Wanted(("all",), None), False)
-    assert Asked(ops=("MUL,SUB",)).wanted(["ADD"])[0].entries == ("MUL", "SUB")
+    assert simvalidate.wanted(Asked(), ["ADD"]) == (simvalidate.Wanted(("ADD",), None), False)
+    assert simvalidate.wanted(Asked(), [])[1]
+    assert simvalidate.wanted(Asked(quick=True), ["ADD"])[1]
+    assert simvalidate.wanted(Asked(full=True), ["ADD"]) == (
+        simvalidate.Wanted(("all",), None),
+        False,
+    )
+    assert simvalidate.wanted(Asked(ops=("MUL,SUB",)), ["ADD"])[0].entries == ("MUL", "SUB")
 
 
 def test_the_quick_set_leaves_slow_cases_out(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from hexpatch import compare, evidence, prove, tborun, validate
+from hexpatch.asked import Asked
 from hexpatch.build import Built, Tools
 from hexpatch.errors import UsageError
 from hexpatch.evidence import Report
@@ -82,7 +83,9 @@ class Lab:
         more = {"ggml/src/ggml-cpu/ops.cpp": "int changed;"} if cpu else {}
         return tree_of(self.repo, {**FILES, **more, "tests/test-backend-ops.cpp": "int main(){}"})
 
-    def validate(self, stack: str | None = None, *ops: str, **options: Any) -> Report:
+    def validate(
+        self, stack: str | None = None, *ops: str, target: str = "cpu", **options: Any
+    ) -> Report:
         config = {"cases": {"*": CASES}, "libs": {}, **self.config}
         script = self.root / "fake.json"
         script.write_text(json.dumps(config))
@@ -92,10 +95,9 @@ class Lab:
             self.root / "state",
             self.tree(),
             stack or self.cpu(),
-            ops=ops or ("all",),
-            jobs=2,
+            Asked(ops=ops or ("all",), jobs=2, **options),
+            target=target,
             say=self.said.append,
-            **options,
         )
 
     def runs(self) -> list[list[str]]:
@@ -418,7 +420,7 @@ def test_what_the_patches_affect_is_the_default(lab: Lab) -> None:
     os.environ["TBO_FAKE"] = os.fspath(lab.root / "fake.json")
     state = lab.root / "state"
     report = validate.validate(
-        lab.repo, state, lab.tree(), lab.cpu(), default_ops=["SUB"], say=lab.said.append
+        lab.repo, state, lab.tree(), lab.cpu(), Asked(), default_ops=["SUB"], say=lab.said.append
     )
     assert report.ops == ("SUB",)
     assert {c.op for c in report.cases} == {"SUB"}
