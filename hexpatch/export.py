@@ -105,8 +105,12 @@ def run(
     for plan in plans:
         refs.update(plan.refs)
     files = workspace.durable(session.ws.root)
-    oplog.perform(session.ws, session.store, Step(session.command, files, refs), files)
-    return [plan.finish() for plan in plans]
+    folders = tuple(plan.folder.path for plan in plans if plan.folder.differs)
+    step = Step(session.command, files, refs, folders=folders)
+    oplog.perform(session.ws, session.store, step, files)
+    for folder in folders:
+        workspace.swap_in(folder)
+    return [plan.exported for plan in plans]
 
 
 def _all(errors: Sequence[HexpatchError]) -> HexpatchError:
@@ -195,9 +199,9 @@ class _Plan:
     refs: dict[str, str | None]
     folder: Folder
 
-    def finish(self) -> Exported:
-        """The folder goes into place, last of all."""
-        self.folder.finish()
+    @property
+    def exported(self) -> Exported:
+        """What the export of the group has come to."""
         return dataclasses.replace(self.done, changed=self.done.changed or self.folder.differs)
 
 

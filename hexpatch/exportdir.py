@@ -27,7 +27,7 @@ Files = dict[str, bytes]
 
 @dataclass
 class Folder:
-    """What a folder will hold. `stage` writes it aside, `finish` renames it into place."""
+    """What a folder will hold. `stage` writes it aside, the step that it belongs to swaps it in."""
 
     path: Path
     files: Files
@@ -35,26 +35,16 @@ class Folder:
 
     def stage(self) -> None:
         """The new folder beside the old one, unless they are the same."""
-        aside, new = _aside(self.path, "old"), _aside(self.path, "new")
-        if aside.exists() and not self.path.exists():
-            aside.replace(self.path)  # a run was killed between two renames
-        shutil.rmtree(aside, ignore_errors=True)
+        old, new = workspace.aside(self.path, "old"), workspace.aside(self.path, "new")
+        if old.exists() and not self.path.exists():
+            old.replace(self.path)  # a run was killed between two renames
+        shutil.rmtree(old, ignore_errors=True)
         shutil.rmtree(new, ignore_errors=True)
         self.files = _merged(self.path, self.files)
         self.differs = _read(self.path) != self.files
         if self.differs:
             for name, data in self.files.items():
                 workspace.write_atomic(new / name, data)
-
-    def finish(self) -> None:
-        """Rename the new folder into place. A run killed before is repaired by the next one."""
-        if not self.differs:
-            return
-        aside = _aside(self.path, "old")
-        if self.path.exists():
-            self.path.replace(aside)
-        _aside(self.path, "new").replace(self.path)
-        shutil.rmtree(aside, ignore_errors=True)
 
 
 def outside_series(ws: Workspace, folder: Path) -> None:
@@ -73,10 +63,6 @@ def outside_series(ws: Workspace, folder: Path) -> None:
 def _real(path: Path) -> Path:
     # unlike Path.resolve, no RuntimeError at a link to itself
     return Path(os.path.realpath(path))
-
-
-def _aside(folder: Path, what: str) -> Path:
-    return folder.with_name(f".{folder.name}.{what}")
 
 
 def _read(folder: Path) -> Files:

@@ -76,6 +76,7 @@ class Step:
     pending: dict[str, Any] | None = None  # a waiting rebase after this step
     layout: Layout | None = None  # its half-merged patch
     undoes: str | None = None
+    folders: tuple[Path, ...] = ()  # staged, to be swapped in
     keep: tuple[str, ...] = ()  # more commits to keep alive: enough to make it an operation
 
 
@@ -83,7 +84,7 @@ def perform(ws: Workspace, store: Store, step: Step, before: FileState | None = 
     """Record and carry out a step. Returns the operation's id, None if nothing would change.
 
     Order: objects, the record, staged files, the journal (from here on the new state wins, a
-    killed run is completed by the next command), files, checkout, refs.
+    killed run is completed by the next command), files, checkout, refs, an export's folders.
     """
     repo = store.repo
     old = workspace.durable(ws.root) if before is None else before
@@ -99,7 +100,7 @@ def perform(ws: Workspace, store: Store, step: Step, before: FileState | None = 
         waiting = workspace.read_json(ws.pending)
     except HexpatchError:
         waiting = {}  # damaged: `rebase --abort` takes it away
-    if not changes and step.pending == waiting and step.checkout is None:
+    if not (changes or step.checkout or step.folders) and step.pending == waiting:
         return None
     workspace.room_for_files(ws.root, old, step.files)
     store.flush()
@@ -118,6 +119,7 @@ def perform(ws: Workspace, store: Store, step: Step, before: FileState | None = 
         "remove_checkout": step.remove_checkout,
         "pending": step.pending,
         "layout": step.layout.as_json() if step.layout else None,
+        "folders": [os.fspath(folder) for folder in step.folders],
         "was": {
             "pending": waiting,
             "checkout": Checkout(repo, ws.checkout).snapshot(dirty=step.force)
@@ -221,6 +223,9 @@ def _do(ws: Workspace, repo: Repo, journal: dict[str, Any], *, force: bool) -> N
     gone = {name for name, oid in refs.items() if oid is None}
     gone -= repo.refs("refs/").keys() if gone else set()
     repo.update_refs({name: oid for name, oid in refs.items() if name not in gone})
+    for folder in journal.get("folders", ()):
+        with contextlib.suppress(OSError):  # it may lie anywhere: the export itself will say so
+            workspace.swap_in(Path(folder))
     ws.journal.unlink(missing_ok=True)
     workspace.clear_stage(ws)
 

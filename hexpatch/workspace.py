@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import shlex
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -334,6 +335,22 @@ def replay_files(ws: Workspace, moves: Sequence[Move]) -> None:
 def put_back_files(ws: Workspace, moves: Sequence[Move]) -> None:
     """The old files again; doing it twice is doing it once, like replay_files."""
     replay_files(ws, _removals_first([Move(move.path, move.kept, "") for move in moves]))
+
+
+def aside(folder: Path, what: str) -> Path:
+    """Where a folder's `new` or `old` version lies while it is replaced."""
+    return folder.with_name(f".{folder.name}.{what}")
+
+
+def swap_in(folder: Path) -> None:
+    """Rename the new version of a folder into place, if one lies aside."""
+    old, new = aside(folder, "old"), aside(folder, "new")
+    if not new.exists():
+        return
+    if folder.exists():
+        folder.replace(old)
+    new.replace(folder)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def clear_stage(ws: Workspace) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from conftest import FIELD, World, commit, edit, git, hexpatch
 
-from hexpatch import export, oplog, titles
+from hexpatch import export, titles, workspace
 from hexpatch.errors import HexpatchError, UsageError
 from hexpatch.evidence import Report, to_json
 from hexpatch.export import Exported
@@ -624,18 +624,16 @@ def test_a_kill_between_record_and_rename_is_repaired(
 ) -> None:
     one(house, "copy")
     amend(house, "htp-faster-copy", "faster\n", "fastest\n")
-    real = oplog.perform
 
-    def killed(*args: Any, **options: Any) -> None:
-        real(*args, **options)
+    def killed(folder: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(oplog, "perform", killed)
-    with pytest.raises(KeyboardInterrupt):
-        run(house, "copy")
-    monkeypatch.setattr(oplog, "perform", real)
+    with monkeypatch.context() as patch:
+        patch.setattr(workspace, "swap_in", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run(house, "copy")
     made = one(house, "copy")
-    assert (made.version, made.changed) == (2, True)
+    assert (made.version, made.changed) == (2, False)  # it was completed before
     assert "## v2" in (made.folder / "changelog.md").read_text()
     assert sorted(p.name for p in made.folder.parent.iterdir()) == ["copy"]
 
