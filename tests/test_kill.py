@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import CASES, HOST, World, commit, edit, git, hears_ctrl_c
+from conftest import CASES, HOST, World, commit, edit, git, hears_ctrl_c, resolve
 
 pytestmark = pytest.mark.slow  # the rest of the suite stays quick without it
 
@@ -262,19 +262,11 @@ def waits(world: World) -> str:
 
 
 @pytest.fixture
-def clash(stacked: World) -> World:
+def late_clash(stacked: World) -> World:
     """Upstream's master conflicts with the last patch."""
     edit(stacked.upstream / CASES, "case 20\n", "CASE TWENTY\n")
     git(stacked.upstream, "commit", "-qam", "tests : shout (#4)")
     return stacked
-
-
-def resolve(world: World) -> None:
-    file = world.checkout / CASES
-    before, rest = file.read_text().split("<<<<<<< upstream\n")
-    after = rest.partition(">>>>>>> ")[2].partition("\n")[2]
-    file.write_text(before + "CASE TWENTY\ncase new\n" + after)
-    world.git("add", CASES)
 
 
 # -- at every step ------------------------------------------------------------------------------
@@ -318,23 +310,23 @@ def test_rebase(stacked: World, tmp_path: Path, half: bool) -> None:
 
 @pytest.mark.slow
 @HALF
-def test_rebase_that_stops(clash: World, tmp_path: Path, half: bool) -> None:
-    survive(clash, tmp_path, "rebase", "--onto", "master", half=half, view=waits)
+def test_rebase_that_stops(late_clash: World, tmp_path: Path, half: bool) -> None:
+    survive(late_clash, tmp_path, "rebase", "--onto", "master", half=half, view=waits)
 
 
 @pytest.mark.slow
 @HALF
-def test_rebase_continue(clash: World, tmp_path: Path, half: bool) -> None:
-    clash.conflicts("rebase", "--onto", "master")
-    resolve(clash)
-    survive(clash, tmp_path, "rebase", "--continue", half=half, view=waits)
+def test_rebase_continue(late_clash: World, tmp_path: Path, half: bool) -> None:
+    late_clash.conflicts("rebase", "--onto", "master")
+    resolve(late_clash, CASES, "CASE TWENTY\ncase new\n")
+    survive(late_clash, tmp_path, "rebase", "--continue", half=half, view=waits)
 
 
 @pytest.mark.slow
 @HALF
-def test_rebase_abort(clash: World, tmp_path: Path, half: bool) -> None:
-    clash.conflicts("rebase", "--onto", "master")
-    survive(clash, tmp_path, "rebase", "--abort", half=half, view=waits)
+def test_rebase_abort(late_clash: World, tmp_path: Path, half: bool) -> None:
+    late_clash.conflicts("rebase", "--onto", "master")
+    survive(late_clash, tmp_path, "rebase", "--abort", half=half, view=waits)
 
 
 @pytest.mark.slow
@@ -409,18 +401,18 @@ def test_export(stacked: World, tmp_path: Path, half: bool) -> None:
 
 
 @pytest.mark.slow
-def test_at_random_times(clash: World, tmp_path: Path) -> None:
+def test_at_random_times(late_clash: World, tmp_path: Path) -> None:
     start = tmp_path / "start"
-    save(clash, start)
-    worlds = {clash.world()}
-    clash.ok("rebase", "--onto", "v2")
-    worlds.add(clash.world())
+    save(late_clash, start)
+    worlds = {late_clash.world()}
+    late_clash.ok("rebase", "--onto", "v2")
+    worlds.add(late_clash.world())
     dice = random.Random(1)
     for _ in range(15):
-        load(clash, start)
+        load(late_clash, start)
         child = subprocess.Popen(
             [sys.executable, "-m", "hexpatch", "rebase", "--onto", "v2"],
-            cwd=clash.root,
+            cwd=late_clash.root,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
@@ -429,10 +421,10 @@ def test_at_random_times(clash: World, tmp_path: Path) -> None:
         if child.poll() is None:
             os.killpg(child.pid, signal.SIGKILL)  # with its gits: a power cut
         child.wait()
-        clash.ok("status")
-        assert clash.world() in worlds
-        clash.ok("rebase", "--onto", "v2")
-        sound(clash)
+        late_clash.ok("status")
+        assert late_clash.world() in worlds
+        late_clash.ok("rebase", "--onto", "v2")
+        sound(late_clash)
 
 
 @pytest.mark.slow
