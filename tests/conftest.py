@@ -325,6 +325,17 @@ def without_answers(world: World) -> str:
     return "\n".join(x for x in world.world().split("\n") if "patches/resolutions/" not in x)
 
 
+def sound(world: World) -> None:
+    """The store is whole and nothing is left that would stop the next command."""
+    store = world.root / ".hexpatch/upstream.git"
+    if store.exists():
+        git(store, "fsck", "--strict", "--no-dangling")
+    assert not [p for p in store.rglob("*.lock") if p.name != "config.lock"]
+    assert not (world.root / ".hexpatch/journal.json").exists()
+    if world.checkout.exists():
+        world.git("status")
+
+
 def hears_ctrl_c() -> None:
     """Jobs in the background of a shell are started deaf to it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
