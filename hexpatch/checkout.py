@@ -228,8 +228,8 @@ class Checkout:
 
     def unmerged(self) -> list[bytes]:
         """Paths with conflict stages in the index."""
-        out = self.repo.git("diff", "--name-only", "--diff-filter=U", "-z")
-        return sorted({p for p in out.split(b"\0") if p})
+        out = self.repo.git("ls-files", "--unmerged", "--full-name", "-z")
+        return sorted({entry.partition(b"\t")[2] for entry in out.split(b"\0") if entry})
 
     def in_the_way(self, target: str, more: Iterable[bytes] = ()) -> list[str]:
         """Untracked files that a move to `target`, and writing `more` files, would overwrite."""

@@ -13,10 +13,13 @@ from hexpatch.refresh import Named
 from hexpatch.repo import Repo, environment
 from hexpatch.session import Session
 
+_TAKEN = ("cherry-pick", "revert")  # `-n` leaves their changes to be taken
+
 
 def new(session: Session, name: str, message: str, everything: bool, empty: bool = False) -> Edited:
     """The checkout's uncommitted changes as a new patch on top; with `empty`, none will do."""
     session.no_pending()
+    session.no_git_waits(but=_TAKEN)
     session.in_sync()
     session.on_stack()
     if session.checkout.exists:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -207,11 +207,23 @@ class Session:
     def idle(self) -> None:
         """Refuse to cut into a `git rebase` in the checkout, or to start from lost commits."""
         self.whole()
-        busy = self.checkout.busy() if self.checkout.exists else None
-        if busy:
+        self.no_git_waits()
+
+    def no_git_waits(self, but: Container[str] = ()) -> None:
+        """Refuse what a git command or a conflict has left half done in the checkout."""
+        if not self.checkout.exists:
+            return
+        busy = self.checkout.busy()
+        unmerged = [p.decode("utf-8", "replace") for p in self.checkout.unmerged()]
+        if busy and (unmerged or busy not in but):
             raise HexpatchError(
                 f"a `git {busy}` is not finished in {self.ws.checkout}",
                 f"`git {busy} --continue` or `git {busy} --abort` there",
+            )
+        if unmerged:  # of `git stash pop`, say: git takes no commit and no stash of it
+            raise HexpatchError(
+                f"{self.ws.checkout} has conflicts: {', '.join(unmerged[:5])}",
+                "resolve and `git add` them there, or drop them by `git reset --merge`",
             )
 
     def clean(self) -> None:

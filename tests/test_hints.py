@@ -66,6 +66,50 @@ def test_a_git_command_that_is_half_done(stacked: World, how: str) -> None:
     assert "is not finished" not in stacked.status()["sync"]
 
 
+@pytest.mark.parametrize("how", ["am", "rebase", "merge", "cherry-pick"])
+def test_new_in_a_git_command_that_is_half_done(stacked: World, how: str) -> None:
+    half_done(stacked, how)
+    before = stacked.files()
+    conflict = "" if how == "am" else "UU "
+    assert stacked.git("status", "--porcelain").startswith(conflict)
+    ran = stacked.fails("new", "more", "-m", "hexagon : more", says=f"a `git {how}` is not")
+    (abort,) = (h for h in hints(ran.err) if h.endswith("--abort"))
+    if how == "cherry-pick":
+        typed(stacked, abort)
+        stacked.git("cherry-pick", "-n", "mine", check=False)  # a conflict, and no command waits
+        ran = stacked.fails("new", "more", "-m", "hexagon : more", says=f"has conflicts: {HOST}")
+        (abort,) = (h for h in hints(ran.err) if h.endswith("--merge"))
+    assert stacked.files() == before
+    typed(stacked, abort)
+    assert stacked.status()["sync"] == "in sync"
+
+
+def test_new_takes_what_a_revert_without_commit_leaves(stacked: World) -> None:
+    commit(stacked, "hexagon : note", note="x\n")
+    stacked.ok("refresh")
+    stacked.git("revert", "-n", "HEAD")
+    stacked.ok("new", "back", "-m", "hexagon : no note")
+    assert stacked.status()["sync"] == "in sync"
+
+
+def test_a_stash_that_does_not_fit(stacked: World) -> None:
+    edit(stacked.checkout / HOST, "host 45\n", "host forty\n")
+    stacked.git("stash", "-q")
+    edit(stacked.checkout / HOST, "host 45\n", "host 45!\n")
+    stacked.git("commit", "-qam", "hexagon : thirty")
+    stacked.ok("refresh")
+    stacked.git("stash", "pop", check=False)
+    before = stacked.files()
+    for args in (("apply",), ("refresh",), ("new", "x", "-m", "x : x"), ("undo",)):
+        ran = stacked.fails(*args, says=f"has conflicts: {HOST}")
+    assert stacked.files() == before
+    assert "has conflicts" in stacked.status()["sync"]
+    add, drop = hints(ran.err)
+    assert add == "git add"
+    typed(stacked, drop)
+    assert stacked.status()["sync"] == "in sync"
+
+
 def test_continue_without_the_checkout(stacked: World) -> None:
     before = stacked.world()
     edit(stacked.upstream / HOST, "host 30\n", "host 30!\n")
