@@ -265,6 +265,14 @@ class Checkout:
         """Files that were touched or copied but not changed are no reason to refuse a move."""
         self.repo.git("update-index", "-q", "--refresh", ok=(0, 1))
 
+    def _submodule_folders(self) -> None:
+        """Make the empty folders again that stand for submodules: git misses one that is gone."""
+        for entry in self.repo.git("ls-files", "--stage", "-z").split(b"\0"):
+            if entry.startswith(b"160000 "):
+                folder = self.path / os.fsdecode(entry.partition(b"\t")[2])
+                with contextlib.suppress(FileExistsError, NotADirectoryError):
+                    folder.mkdir(parents=True, exist_ok=True)
+
     def hidden(self, target: str) -> dict[str, list[str]]:
         """Files that a move to `target` changes, with edits that git was told not to look at.
 
@@ -347,12 +355,13 @@ class Checkout:
         index = repo.git_dir / "index"
         current = repo.resolve("HEAD") if index.exists() else None
         if index_only and current is not None:
-            repo.git("read-tree", target)
+            repo.git("read-tree", "--reset", target)  # keeps what a sparse checkout hides
             self._look_again()
         elif force or current is None:
             if current is not None:
                 self._show(self.hidden(target))
             repo.git("read-tree", "--reset", "-u", target)
+            self._submodule_folders()
         elif current != target:
             self._look_again()
             repo.git("read-tree", "-m", "-u", current, target)
@@ -411,7 +420,7 @@ class Checkout:
         else:
             repo.git("update-ref", "--no-deref", "HEAD", head)
         if index_only:
-            repo.git("read-tree", head)
+            repo.git("read-tree", "--reset", head)
         elif target:
             repo.git("read-tree", "--reset", target)  # git removes what it knows
             self._look_again()

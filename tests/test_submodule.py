@@ -20,7 +20,7 @@ PATCHES: dict[str, tuple[Files, Files, str]] = {
 def submodule(story: Story, commit: str) -> None:
     """Upstream has a submodule at `s`."""
     git(story.up, "checkout", "-q", "main")
-    git(story.up, "rm", "-q", "--ignore-unmatch", "s")
+    git(story.up, "rm", "-rq", "--ignore-unmatch", "s")
     git(story.up, "update-index", "--add", "--cacheinfo", f"160000,{commit},s")
     git(story.up, "commit", "-q", "-m", "submodule (#7)")
 
@@ -49,6 +49,21 @@ def skipped(world: World) -> None:
     world.ok("rebase", "--skip")
     assert "nine" in (world.checkout / "other.c").read_text()
     assert [p["name"] for p in world.status()["patches"]] == ["other-edit"]
+    assert world.status()["sync"] == "in sync"
+    assert world.git("status", "--porcelain") == ""
+
+
+def test_the_folder_of_a_submodule_stays(tmp_path: Path) -> None:
+    """The half-merged file lay in it, and went with the folder."""
+    story = Story(tmp_path, {"s/x": numbered("x", 20), "other.c": FILES["other.c"]})
+    story.patch("x : edit", {"s/x": numbered("x", 20, _3="three")})
+    story.patch("other : edit", {"other.c": numbered("other", 20, _9="nine")})
+    submodule(story, "1" * 40)
+    world = story.world()
+    world.conflicts("rebase", "--onto", "main")
+    skipped(world)
+    world.ok("undo")
+    assert world.status()["sync"] == "in sync"
 
 
 def test_back_from_there(tmp_path: Path) -> None:
