@@ -12,6 +12,7 @@ from hexpatch import litter, lockfile, oplog, proc, rebase, stack, workspace
 from hexpatch.checkout import Checkout
 from hexpatch.errors import HexpatchError, MissingObject
 from hexpatch.oplog import Step
+from hexpatch.patchfile import marked
 from hexpatch.repo import Repo, environment
 from hexpatch.rows import Row
 from hexpatch.series import Series
@@ -69,6 +70,7 @@ def run(
     # the files are read after the stack is made: a large patch is then in memory once, not twice
     if onto is None:
         name, made = session.series.base.name, session.stack
+        _say_marks(session)
         _check_lock(session.series, made, locked)
         before = workspace.durable(session.ws.root)
         files = session.with_lock(before, made)
@@ -152,6 +154,15 @@ def _rescue(session: Session, made: Stack) -> list[str]:
             if put:
                 keep.append(_told(session, put))
     return keep
+
+
+def _say_marks(session: Session) -> None:
+    """New files may hold anything, but a half-merged one was hardly meant."""
+    for patch in session.series.active:
+        for file in patch.files:
+            line = marked(session.series.read(file))
+            if line:
+                session.say(f"{file}: line {line}: holds merge conflict marks")
 
 
 def _check_lock(series: Series, made: Stack, locked: bool) -> None:

@@ -26,9 +26,11 @@ _INBODY = re.compile(r"(from|subject|date):[ \t]*", re.IGNORECASE)
 _FROM_LINE = re.compile(r"From .*:\d\d")
 _DANGER = re.compile(
     r">*(?:diff -|Index: |---(?: [^ \t\r]|[ \t\r]*\Z)|From .*:\d\d|\[PATCH\](?:[ \t\r]|\Z)"
-    r"|(?:from|subject|date):)",
+    r"|(?:from|subject|date):|<{7} )",
     re.IGNORECASE,
 )
+# a merge of the file that git could not finish; lines of a hunk have a sign before them
+CONFLICT = re.compile(rb"^<{7} .*\n(?:.*\n)*?={7}\r?\n(?:.*\n)*?>{7} ", re.MULTILINE)
 _BLANKS = " \t\n\r"
 
 
@@ -276,7 +278,9 @@ def _must_quote(body: str, lines: list[str]) -> bool:
     if _DANGER.match(lines[0]) or lines[0].startswith(">From "):
         return True
     raw = body.encode("utf-8", "replace") + b"\n"
-    return _BREAK.search(raw) is not None or any(map(_FROM_LINE.match, lines))
+    if _BREAK.search(raw) or CONFLICT.search(raw):
+        return True
+    return any(map(_FROM_LINE.match, lines))
 
 
 def _unquoted(line: str) -> str:

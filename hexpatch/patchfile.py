@@ -29,6 +29,8 @@ __all__ = [
     "apply_binary",
     "check_path",
     "map_paths",
+    "marked",
+    "merged",
     "parse_diff",
     "parse_patch",
     "parse_patch_headers",
@@ -103,6 +105,23 @@ def parse_patch(data: bytes, name: str, *, scissors: bool = False, bare: bool = 
             raise HexpatchError(f"{name}: {shown(diff.path)}: a submodule can't be patched")
     end = start + diffs[-1].end if diffs else start
     return _patch(mail, diffs, b"" if bare else data[start:end])
+
+
+def marked(data: bytes) -> int | None:
+    """The line where the marks begin of a merge that waits for a person."""
+    found = header.CONFLICT.search(data) if b"<<<<<<< " in data else None
+    return data.count(b"\n", 0, found.start()) + 1 if found else None
+
+
+def merged(data: bytes, name: str) -> bytes:
+    """A patch file of the series; a half-merged one is refused."""
+    line = marked(data)
+    if line:
+        raise HexpatchError(
+            f"{name}: line {line}: holds merge conflict marks",
+            f"keep one side there; `git checkout --ours {name}` or `--theirs` takes it whole",
+        )
+    return data
 
 
 def parse_patch_headers(data: bytes, name: str) -> PatchFile:

@@ -7,7 +7,7 @@ from typing import Any
 from hexpatch import workspace
 from hexpatch.errors import HexpatchError, MissingObject
 from hexpatch.objects import LINK
-from hexpatch.patchfile import FileDiff, parse_patch
+from hexpatch.patchfile import FileDiff, merged, parse_patch
 from hexpatch.pick import text
 from hexpatch.series import Patch, Series
 from hexpatch.session import Session
@@ -23,7 +23,8 @@ def listing(series: Series) -> dict[str, Any]:
 
 
 def _entry(series: Series, patch: Patch) -> dict[str, Any]:
-    parsed = parse_patch((series.root / "patches" / patch.file).read_bytes(), patch.file)
+    name = f"patches/{patch.file}"
+    parsed = parse_patch(merged(series.read(name), name), name)
     files = [_shape(d) for d in parsed.diffs]
     added = sum(d.added for d in parsed.diffs)
     for file in patch.files:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from hexpatch import lockfile, objects, place
 from hexpatch.errors import HexpatchError
 from hexpatch.objects import EXECUTABLE, FILE, Commit
-from hexpatch.patchfile import Hunk, PatchFile, parse_patch
+from hexpatch.patchfile import Hunk, PatchFile, merged, parse_patch
 from hexpatch.pick import Change, Conflict, Laid, Source, lay
 from hexpatch.series import Base, Patch, Series
 from hexpatch.tree import Content, Store, Tree
@@ -90,7 +90,7 @@ def parse_once(data: bytes, name: str, *, whole: bool = False) -> PatchFile:
 def read_source(series: Series, patch: Patch, *, once: bool = False) -> Source:
     """Parse a patch file and read the owned files of one patch; `once`: it is not remembered."""
     name = f"patches/{patch.file}"
-    data = series.read(name)
+    data = merged(series.read(name), name)
     parsed = parse_patch(data, name, bare=True) if once else parse_once(data, name)
     owned = []
     for file in patch.files:

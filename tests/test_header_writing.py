@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from test_header import DIFF, git
 
 from hexpatch.errors import HexpatchError
-from hexpatch.patchfile import PatchFile, parse_patch, parse_patch_headers, render_patch
+from hexpatch.patchfile import PatchFile, marked, parse_patch, parse_patch_headers, render_patch
 
 # -- writing --------------------------------------------------------------------------------
 
@@ -30,6 +30,7 @@ LINES = st.lists(
             " x", "\tx", "x\r",
             "2.39.5", "> quoted", ">diff", "@@ -1 +1 @@", "--- a/f\n+++ b/f\n@@ -1 +1 @@",
             "=?utf-8?q?=20?=", "x\x0c", "\x85",
+            "<<<<<<< a", "=======", ">>>>>>> b",
         ]
     )
 )  # fmt: skip
@@ -93,6 +94,7 @@ def test_nothing_is_lost(patch: PatchFile) -> None:
         b"From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001\n"
     )
     assert data.endswith(patch.diff)
+    assert marked(data.removesuffix(patch.diff)) is None
     assert parse_patch_headers(data, "p") == patch._replace(diff=b"")
 
 
