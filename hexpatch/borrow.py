@@ -100,6 +100,8 @@ def borrow(store: Repo, clone: OwnClone | None, say: Say) -> None:
     for gone in set(now) - set(kept):
         say(f"the clone with {gone} is gone: what was only there is looked for elsewhere")
     if clone is not None:
+        for gone in _lent(clone.objects):
+            say(f"{clone.path} has objects in {gone}, which is not there: it lacks them now")
         kept = [clone.objects, *(d for d in kept if d != clone.objects)]
     if kept != now:
         listing.parent.mkdir(parents=True, exist_ok=True)
@@ -115,6 +117,12 @@ def borrow(store: Repo, clone: OwnClone | None, say: Say) -> None:
         if file.exists():
             edge.update(file.read_text("ascii").split())
     shallow.mend(store, frozenset(edge))
+
+
+def _lent(objects: Path) -> list[Path]:
+    """Folders that a clone has objects in (`git clone --shared`), and that are gone."""
+    lenders = [objects / d for d in _unquoted(objects / "info" / "alternates")]
+    return [d for d in lenders if not d.is_dir()]
 
 
 def _promise(store: Repo, url: str) -> None:

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+# a way out where objects are missing; only `init` has the option
+NAME_A_CLONE = (
+    "name a clone of llama.cpp: --repo PATH of `hexpatch init`, later `repo: PATH` below "
+    "`upstream:`"
+)
+
 
 class HexpatchError(Exception):
     """Something failed. `message` says what, to which patch and where; `hint` what to type next."""

@@ -105,9 +105,12 @@ def run(
     for plan in plans:
         refs.update(plan.refs)
     files = workspace.durable(session.ws.root)
+    lost = [(b.group.branch, tip) for b in branches if (tip := _foreign(session, b))]
     folders = tuple(plan.folder.path for plan in plans if plan.folder.differs)
     step = Step(session.command, files, refs, folders=folders)
     oplog.perform(session.ws, session.store, step, files)
+    for name, tip in lost:
+        session.say(f"the commits of branch {name} are kept as {tip[:12]}")
     for folder in folders:
         workspace.swap_in(folder)
     return [plan.exported for plan in plans]
@@ -156,6 +159,14 @@ def _title(branch: Branch) -> tuple[str, str]:
     return first.name, first.subject
 
 
+def _foreign(session: Session, branch: Branch) -> str | None:
+    """The tip of a group's branch, if no export has made it."""
+    there = session.repo.ref(HEADS + branch.group.branch)
+    past = content.history(session.repo, branch.group.name)
+    ours = {branch.tip, *(cut.tip for cut in (*past.versions, past.last) if cut)}
+    return None if there in ours else there
+
+
 def _refused(session: Session, branches: Sequence[Branch], force: bool) -> Iterator[HexpatchError]:
     """Branches that must not be moved: somebody's own, checked out, or in the way of another."""
     heads = session.repo.refs(HEADS)
@@ -175,11 +186,10 @@ def _refused(session: Session, branches: Sequence[Branch], force: bool) -> Itera
                 )
         if there in (None, branch.tip):
             continue
-        past = content.history(session.repo, name)
-        if not force and there not in {cut.tip for cut in (*past.versions, past.last) if cut}:
+        if not force and _foreign(session, branch):
             yield HexpatchError(
                 f"{name}: {what} has other commits than the last export",
-                "rename it with `git branch -m`, or use --force to overwrite it",
+                f"`git branch -m {branch.group.branch} NAME` there keeps them, --force does not",
             )
         if b"branch " + full.encode() in listing:
             yield HexpatchError(

@@ -129,9 +129,12 @@ def configure(store: Repo, wanted: dict[str, str]) -> bool:
     return bool(changed)
 
 
+_ASIDE = "alternate object path"  # of a clone whose lender is gone: `borrow` says so
+
+
 def _reason(said: str) -> str:
     """Why git failed: the telling end of its first `fatal:` line, else its last line."""
-    lines = [line for line in said.splitlines() if line.strip()]
+    lines = [line for line in said.splitlines() if line.strip() and _ASIDE not in line]
     fatal = [line for line in lines if line.startswith(("fatal:", "ssh:", "error:"))]
     line = (fatal or lines or ["git said nothing"])[0 if fatal else -1]
     return _WHAT_FAILED.sub("", line, count=1).rstrip(".: ")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from hexpatch import difftree, objects, proc
 from hexpatch.difftree import RawChange
-from hexpatch.errors import HexpatchError, MissingObject
+from hexpatch.errors import NAME_A_CLONE, HexpatchError, MissingObject
 from hexpatch.objects import Commit
 from hexpatch.reader import Reader
 
@@ -442,15 +442,13 @@ def open_clone(path: Path) -> Clone:
             with scrubbed():
                 found = stack.enter_context(git.Repo(path, search_parent_directories=False))
         except (git.NoSuchPathError, git.InvalidGitRepositoryError):
-            raise HexpatchError(
-                f"{path} is not a git repository", "name a clone of llama.cpp with --repo PATH"
-            ) from None
+            raise HexpatchError(f"{path} is not a git repository", NAME_A_CLONE) from None
         with found.config_reader("repository") as config:
             ids = str(config.get_value("extensions", "objectformat", "sha1"))
         if ids != "sha1":
             raise HexpatchError(
                 f"{path} names its objects by {ids.upper()}, which hexpatch does not support",
-                "name a clone of llama.cpp with --repo PATH: upstream's own ids are SHA-1",
+                f"upstream's own ids are SHA-1: {NAME_A_CLONE}",
             )
         common = Path(found.common_dir)
         url = None

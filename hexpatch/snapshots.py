@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 
 from hexpatch import catalogue, objects, proc, shallow, workspace
 from hexpatch.catalogue import Entry, Spec
-from hexpatch.errors import HexpatchError
+from hexpatch.errors import NAME_A_CLONE, HexpatchError
 from hexpatch.repo import Repo
 
 Say = Callable[[str], None]
@@ -27,7 +27,7 @@ Say = Callable[[str], None]
 STALE_SECONDS = 24 * 3600
 TELL_SECONDS = 2.0
 
-_WAY_OUT = "check the network and the proxy settings, or name a clone of llama.cpp with --repo PATH"
+_WAY_OUT = f"check the network and the proxy settings, or {NAME_A_CLONE}"
 
 
 def cache_dir() -> Path:
@@ -65,7 +65,7 @@ class PackageClients:
         if npm is None:
             raise HexpatchError(
                 f"{spec.label} comes through npm, which is not installed",
-                "install npm, pick a PyPI snapshot, or name a clone of llama.cpp with --repo PATH",
+                f"install npm, pick a PyPI snapshot, or {NAME_A_CLONE}",
             )
         argv = [npm, "pack", spec.requirement, "--pack-destination", str(into), "--json"]
         return [*argv, "--ignore-scripts", "--no-update-notifier", "--cache", str(scratch / "npm")]

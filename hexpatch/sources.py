@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 from hexpatch import catalogue, snapshots
 from hexpatch.borrow import OwnClone, borrow, tag_at
 from hexpatch.catalogue import Entry, Spec
-from hexpatch.errors import HexpatchError, UsageError
+from hexpatch.errors import NAME_A_CLONE, HexpatchError, UsageError
 from hexpatch.remote import Remote
 from hexpatch.repo import Repo
 from hexpatch.snapshots import Cache, Client, Known, Say
@@ -218,7 +218,7 @@ class Upstream:
         lines = "".join(f"\n  {text}" for text in tried)
         return HexpatchError(
             f"the base {base.name} ({what}) is in no source that can be reached{lines}",
-            "name a clone of llama.cpp that has it with --repo PATH",
+            NAME_A_CLONE,
         )
 
     def _shallow(self, what: str) -> HexpatchError | None:
@@ -372,6 +372,11 @@ class Upstream:
                 f"{rev!r} is a {kind} in {self._clone.path}, not a commit",
                 "name a tag, branch or id of a commit there, or a snapshot",
             )
+        if self._clone is not None and rev in names and not self._clone.shallow:
+            return UnknownRevision(
+                f"{rev!r} is known, but what it names is in no source that can be reached{lines}",
+                f"`git -C {self._clone.path} fsck` says what is lost there",
+            )
         from difflib import get_close_matches
 
         near = get_close_matches(rev, dict.fromkeys(names), n=3, cutoff=0.6)
@@ -381,7 +386,7 @@ class Upstream:
             hint = f"the clone {path} is shallow: `git -C {path} fetch --unshallow`"
         return UnknownRevision(
             f"no upstream revision {rev!r} is known{lines}",
-            hint or "`hexpatch upstream` lists the snapshots; --repo PATH names a clone",
+            hint or f"`hexpatch upstream` lists the snapshots, or {NAME_A_CLONE}",
         )
 
     # -- snapshots -------------------------------------------------------------------------

@@ -164,6 +164,31 @@ def test_a_clone_with_other_object_names(tmp_path: Path) -> None:
     assert "names its objects by SHA256, which hexpatch does not support" in ran.err
 
 
+def test_a_clone_whose_lender_is_gone(stacked: World, tmp_path: Path) -> None:
+    """`git clone --shared`, and the other folder was moved away."""
+    git(tmp_path, "clone", "-q", "--shared", str(stacked.upstream), "shared")
+    series = stacked.root / "series.yaml"
+    edit(series, "repo: ../upstream", "repo: ../shared")
+    stacked.ok("apply")
+    shutil.rmtree(stacked.upstream)
+    lender = stacked.upstream / ".git" / "objects"
+    ran = stacked.fails("rebase", "--onto", "v2", says=f"has objects in {lender}, which is not")
+    ran = stacked.fails("check", "--onto", "v2", says="'v2' is known, but what it names is in no")
+    assert "did you mean" not in ran.err
+    (fsck,) = hints(ran.err)
+    assert fsck == f"git -C {tmp_path}/shared fsck"
+
+
+def test_a_clone_that_is_gone(stacked: World) -> None:
+    """What the hint says is what helps: only `init` has --repo."""
+    away = stacked.upstream.rename(stacked.upstream.with_name("away"))
+    ran = stacked.fails("rebase", "--onto", "v2", says="is not a git repository")
+    _, setting, above = hints(ran.err)
+    assert (setting, above) == ("repo: PATH", "upstream:")
+    edit(stacked.root / "series.yaml", "repo: ../upstream", setting.replace("PATH", str(away)))
+    stacked.ok("rebase", "--onto", "v2")
+
+
 @pytest.mark.parametrize(
     ("option", "text"),
     [
@@ -279,3 +304,25 @@ def test_without_git(stacked: World, command: str, tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "error: git is needed" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+# -- export -------------------------------------------------------------------------------------
+
+
+def test_a_branch_with_commits_of_somebody(stacked: World) -> None:
+    edit(
+        stacked.root / "series.yaml",
+        "groups: []",
+        'groups:\n  - name: hook\n    title: "hexagon : add a hook"\n    patches: [hexagon-hook-a]',
+    )
+    stacked.ok("export")
+    stacked.git("switch", "-q", "hook")
+    mine = commit(stacked, "hexagon : mine", note="x\n")
+    stacked.git("switch", "-q", "stack")
+    ran = stacked.fails("export", says="branch hook has other commits than the last export")
+    (rename,) = hints(ran.err)
+    assert f"the commits of branch hook are kept as {mine[:12]}" in stacked.ok("export", "-f").err
+    stacked.ok("undo")
+    typed(stacked, rename)
+    assert stacked.git("rev-parse", "NAME") == mine
+    assert "kept as" not in stacked.ok("export").err
