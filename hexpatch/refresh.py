@@ -57,13 +57,14 @@ def linear(repo: Repo, base: str, tip: str) -> list[tuple[str, Commit]]:
             raise HexpatchError(
                 f"{at[:12]} `{title}` is a merge; its own content would be lost in a linear series"
                 + _merge_content(repo, at),
-                "make the history linear first: `git rebase BASE`",
+                f"make the history linear first: `git rebase {base[:12]}`",
             )
         found.append((at, commit))
         if not commit.parents or len(found) > 20000:
             raise HexpatchError(
                 f"{tip[:12]} is not built on the base {base[:12]}",
-                "`git rebase --onto` it there, or `hexpatch apply --force` drops it",
+                f"`git rebase --onto {base[:12]} COMMIT` moves what comes after COMMIT there, "
+                "or `hexpatch apply --force` drops all of it",
             )
         at = commit.parents[0]
     return found[::-1]

@@ -252,7 +252,7 @@ class Repo:
 
     def resolve(self, name: str, kind: str = "commit") -> str | None:
         """The full id a name stands for, peeled to `kind`; None when there is none."""
-        if not name or name.startswith("-"):
+        if not name or name.startswith(("-", "^")):  # `^name` is its id with a ^, says git
             return None
         status, out = self.git_status(
             "rev-parse",

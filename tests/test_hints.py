@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import HOST, World, commit, edit, git, hexpatch
+from conftest import CASES, HOST, World, commit, edit, git, hexpatch
 
 
 def hints(text: str) -> list[str]:
@@ -122,6 +122,32 @@ def test_continue_without_the_checkout(stacked: World) -> None:
     assert stacked.world() == before
 
 
+def test_a_merge_in_the_checkout(stacked: World) -> None:
+    stacked.git("checkout", "-q", "-b", "side", "hexpatch/base")
+    commit(stacked, "tests : side", tests__side="x\n")
+    stacked.git("checkout", "-q", "stack")
+    stacked.git("merge", "-q", "--no-edit", "side")
+    ran = stacked.fails("refresh", says="is a merge")
+    (rebase,) = hints(ran.err)
+    typed(stacked, rebase)
+    stacked.ok("refresh")
+    assert [p["title"] for p in stacked.status()["patches"]][-1] == "tests : side"
+
+
+def test_commits_on_nothing_of_upstream(stacked: World) -> None:
+    stacked.git("checkout", "-q", "--orphan", "mine", "hexpatch/base")
+    stacked.git("commit", "-q", "-m", "x : all")
+    root = stacked.git("rev-parse", "HEAD")
+    stacked.git("rm", "-q", CASES)
+    stacked.git("commit", "-q", "-m", "tests : none")
+    stacked.git("checkout", "-q", "-B", "stack")
+    ran = stacked.fails("refresh", says="is not built on the base")
+    move, _ = hints(ran.err)
+    typed(stacked, move.replace("COMMIT", root))
+    stacked.ok("refresh")
+    assert [p["title"] for p in stacked.status()["patches"]] == ["tests : none"]
+
+
 def test_branch_stack_was_renamed(stacked: World) -> None:
     for chosen in (0, 1):
         stacked.git("branch", "-m", "stack", f"mine{chosen}")
@@ -145,6 +171,12 @@ def test_replaced_objects_are_not_looked_at(stacked: World) -> None:
 
 
 # -- upstream's commits -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rev", ["^v2", "^v2^0", "v1...v2", "v2^!"])
+def test_what_git_takes_for_more_than_a_commit(stacked: World, rev: str) -> None:
+    for command in (("rebase", "--onto"), ("check", "--onto"), ("apply", "--onto"), ("import",)):
+        stacked.fails(*command, rev, says="no upstream revision '")
 
 
 @pytest.mark.parametrize("rev", ["treetag", "annotated", "v1^{tree}", "v1:README.md"])
