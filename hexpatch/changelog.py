@@ -226,6 +226,11 @@ def _from_house(root: Path, rev: str) -> FileState | None:
     """The series as a commit of the user's own repository has it."""
     args: list[str | Path] = ["git", "-C", root, "rev-parse", "--absolute-git-dir", "--show-prefix"]
     done = proc.run(args, env=environment(user_config=True))
+    if b"safe.directory" in done.stderr:
+        trust = next(x.strip() for x in done.stderr.split(b"\n") if b"safe.directory" in x)
+        raise HexpatchError(
+            f"{root} is in a repository that another user owns", f"`{os.fsdecode(trust)}`"
+        )
     if done.status:
         return None
     git_dir, prefix = os.fsdecode(done.stdout).split("\n")[:2]

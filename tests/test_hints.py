@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from conftest import CASES, HOST, World, commit, edit, git, hexpatch
 
+from hexpatch import changelog
+
 
 def hints(text: str) -> list[str]:
     """The commands in an error's hint."""
@@ -336,6 +338,26 @@ def test_without_git(stacked: World, command: str, tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "error: git is needed" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+# -- the repository that holds the series -------------------------------------------------------
+
+
+def test_a_repository_of_another_user(stacked: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shared folder, or a container that runs as root."""
+    git(stacked.root, "init", "-q")
+    git(stacked.root, "add", "series.yaml", "patches", "src")
+    git(stacked.root, "commit", "-q", "-m", "one")
+    plain = changelog.environment
+
+    def elsewhere(**how: bool) -> dict[str, str]:
+        return {**plain(**how), "GIT_TEST_ASSUME_DIFFERENT_OWNER": "1"}
+
+    monkeypatch.setattr(changelog, "environment", elsewhere)
+    ran = stacked.fails("changelog", "--since", "HEAD", says="another user owns")
+    (trust,) = hints(ran.err)
+    typed(stacked, trust)
+    stacked.ok("changelog", "--since", "HEAD")
 
 
 # -- export -------------------------------------------------------------------------------------
