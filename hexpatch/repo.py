@@ -67,6 +67,15 @@ def environment(*, user_config: bool = False) -> dict[str, str]:
     return env
 
 
+class PathChange(NamedTuple):
+    """A commit's change of one path: mode and blob before and after it."""
+
+    commit: str
+    subject: str
+    before: tuple[int, str]
+    after: tuple[int, str]
+
+
 class Clone(NamedTuple):
     """What the user's own clone is: where its objects are and what it lacks."""
 
@@ -361,6 +370,33 @@ class Repo:
             return None
         oid, _, subject = out.decode("utf-8", "replace").rstrip("\n").partition("\0")
         return oid, subject
+
+    def changes_of(self, base: str, tip: str, path: bytes) -> list[PathChange]:
+        """What the commits of base..tip do to a path, oldest first; merges are left out."""
+        out = self.git(
+            "log",
+            "--reverse",
+            "--topo-order",
+            "--no-merges",
+            "--no-renames",
+            "--raw",
+            "--no-abbrev",
+            "-z",
+            "--format=%x01%H%x00%s",
+            "--no-show-signature",
+            f"{base}..{tip}",
+            "--",
+            os.fsdecode(b":(top,literal)" + path),
+        )
+        found = []
+        for block in out.split(b"\x01")[1:]:
+            commit, subject, *rest = block.decode("utf-8", "replace").split("\0")
+            raw = next((x.lstrip("\n") for x in rest if x.lstrip("\n").startswith(":")), None)
+            if raw is not None:
+                modes = raw[1:].split(" ")
+                before, after = (int(modes[0], 8), modes[2]), (int(modes[1], 8), modes[3])
+                found.append(PathChange(commit, subject, before, after))
+        return found
 
     def range_diff(self, old_base: str, old: str, new_base: str, new: str) -> str:
         """git's own comparison of two versions of a series."""

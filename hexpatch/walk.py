@@ -5,16 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hexpatch import landed, stack
+from hexpatch.culprit import Culprits
 from hexpatch.drift import Drift
-from hexpatch.errors import HexpatchError
 from hexpatch.landed import Landing
 from hexpatch.merge import Picked, Resolver, pick
 from hexpatch.pick import Conflict, Laid, Source, lay, text
-from hexpatch.repo import Repo
 from hexpatch.rows import Row
 from hexpatch.series import Series
 from hexpatch.stack import Failed
@@ -66,7 +65,7 @@ class Walk:
     drift: Drift
     landings: Mapping[str, Landing]
     resolve: Resolver | None = None
-    culprit: Callable[[bytes], str] | None = None
+    culprit: Culprits | None = None
     failed: list[Laid] = field(default_factory=list)
     out: set[str] = field(default_factory=set)
     on_hold: set[str] = field(default_factory=set)
@@ -126,7 +125,7 @@ class Walk:
 
     def explain(self, conflict: Conflict) -> str:
         """A conflict on one line, with the upstream commit that stands in the way."""
-        who = self.culprit(conflict.path) if self.culprit else ""
+        who = self.culprit.name(conflict) if self.culprit else ""
         kind = f"{conflict.kind}: " if conflict.kind not in conflict.detail else ""
         line = f"{text(conflict.path)}: {kind}{conflict.detail}"
         return line + (f"; upstream: {who}" if who else "")
@@ -177,27 +176,6 @@ def _details(picked: Picked) -> Iterable[str]:
             yield f"{name}: remembered resolution"
 
 
-def culprits(repo: Repo, base: str, onto: str) -> Callable[[bytes], str]:
-    """Names the newest upstream commit that touched a path between base and onto."""
-    known: dict[bytes, str] = {}
-
-    def name(path: bytes) -> str:
-        if path not in known:
-            known[path] = ""
-            if repo.is_ancestor(base, onto):
-                try:
-                    found = repo.last_change(base, onto, path)
-                except HexpatchError:
-                    found = None  # a shallow history can miss the trees it takes
-                if found and found[1].startswith("llama.cpp ") and "#" not in found[1]:
-                    known[path] = f"a commit up to {found[1]} (a snapshot knows no closer)"
-                elif found:
-                    known[path] = f"{found[0][:10]} `{found[1]}`"
-        return known[path]
-
-    return name
-
-
 def start(
     store: Store,
     series: Series,
@@ -216,5 +194,5 @@ def start(
         Drift(store.repo, store.repo.tree_of(base), store.repo.tree_of(onto), paths),
         landed.find(store, base, onto, laid, groups) if base != onto else {},
         resolve,
-        culprits(store.repo, base, onto),
+        Culprits(store.repo, base, onto),
     )

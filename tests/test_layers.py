@@ -16,7 +16,7 @@ LAYERS = [
     "diffpath binpatch filediff hunks plaindiff gitdiff maildate mailfield mailbody header "
     "patchfile mail",
     "rows splices tree place attributes drift pick merge stack regions resolutions "
-    "oplog putback checkout trace landed walk session refresh rebase apply conflict "
+    "oplog putback checkout trace landed culprit walk session refresh rebase apply conflict "
     "edited starting incoming adding newpatch dropping taking undoing",
     "sim.asmtext sim.asmhmx sim.asmrules sim.irmask sim.idlread sim.idl sim.cclink sim.cc sim.root "
     "sim.inspectasm sim.inspect sim.devices "
