@@ -153,6 +153,17 @@ class Checkout:
         where = os.fspath(self.path)
         self.store.git("worktree", "add", "--no-checkout", "--detach", where, commit)
 
+    def elsewhere(self) -> Path | None:
+        """Another work tree that has branch `stack` checked out: git would keep it there."""
+        for head in self.store.git_dir.glob("worktrees/*/HEAD"):
+            place = head.with_name("gitdir")
+            if head.read_bytes().strip() != b"ref: " + BRANCH.encode() or not place.exists():
+                continue
+            pointer = Path(os.fsdecode(place.read_bytes().rstrip(b"\n")))
+            if pointer.exists() and pointer.parent.resolve() != self.path.resolve():
+                return pointer.parent
+        return None
+
     @property
     def half_made(self) -> bool:
         """Was git killed while it filled this one? Nobody has worked in it then."""

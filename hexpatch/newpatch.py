@@ -20,6 +20,7 @@ def new(session: Session, name: str, message: str, everything: bool, empty: bool
     """The checkout's uncommitted changes as a new patch on top; with `empty`, none will do."""
     session.no_pending()
     session.no_git_waits(but=_TAKEN)
+    session.alone()
     session.in_sync()
     session.on_stack()
     if session.checkout.exists:

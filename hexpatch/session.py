@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -226,9 +227,19 @@ class Session:
                 "resolve and `git add` them there, or drop them by `git reset --merge`",
             )
 
+    def alone(self) -> None:
+        """Refuse to move branch `stack` under another work tree."""
+        there = self.checkout.elsewhere()
+        if there is not None:
+            raise HexpatchError(
+                f"branch stack is checked out in {there} too",
+                f"`git -C {shlex.quote(os.fspath(there))} switch --detach` frees it",
+            )
+
     def clean(self) -> None:
         """Refuse to overwrite uncommitted work in the checkout, or to cut into a `git rebase`."""
         self.idle()
+        self.alone()
         dirty = self.checkout.dirty(note=True) if self.checkout.exists else []
         if dirty:
             names = ", ".join(p.decode("utf-8", "replace") for p in dirty[:5])

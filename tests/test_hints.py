@@ -124,6 +124,24 @@ def test_continue_without_the_checkout(stacked: World) -> None:
     assert stacked.world() == before
 
 
+def test_branch_stack_in_another_work_tree(stacked: World, tmp_path: Path) -> None:
+    """git would not switch to it; a move of the branch would look like edits there."""
+    stacked.git("checkout", "-q", "--detach")
+    stacked.git("worktree", "add", "-q", str(tmp_path / "my tree"), "stack")
+    edit(stacked.checkout / HOST, "host 45\n", "host 45!\n")
+    commands = [("new", "x", "-m", "x : x"), ("drop", "tests-add-a-case"), ("undo",), ("apply",)]
+    for command in commands:
+        ran = stacked.fails(*command, says=f"branch stack is checked out in {tmp_path}/my tree too")
+    (free,) = hints(ran.err)
+    typed(stacked, free)
+    for command in commands[:3]:
+        stacked.ok(*command)
+    assert git(tmp_path / "my tree", "status", "--porcelain") == ""
+    shutil.rmtree(tmp_path / "my tree")
+    stacked.git("checkout", "-q", ".")
+    stacked.ok("apply")
+
+
 def test_a_merge_in_the_checkout(stacked: World) -> None:
     stacked.git("checkout", "-q", "-b", "side", "hexpatch/base")
     commit(stacked, "tests : side", tests__side="x\n")
