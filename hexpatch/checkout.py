@@ -203,7 +203,7 @@ class Checkout:
     def branch(self) -> str | None:
         """Full name of the branch that HEAD is on; None when it is detached."""
         status, out = self.repo.git_status("symbolic-ref", "-q", "HEAD", ok=(0, 1, 128))
-        return out.decode().strip() if status == 0 else None
+        return out.decode("utf-8", "surrogateescape").strip() if status == 0 else None
 
     def busy(self) -> str | None:
         """The git command that is half done here: HEAD is not yet what it will be."""

@@ -23,7 +23,8 @@ def command_line() -> str:
     """What a person typed."""
     import shlex
 
-    return "hexpatch " + shlex.join(sys.argv[1:]).replace("\n", "\\n")
+    typed = shlex.join(sys.argv[1:]).replace("\n", "\\n")
+    return "hexpatch " + os.fsencode(typed).decode("utf-8", "backslashreplace")
 
 
 def start_folder(directory: str | None = None) -> Path:

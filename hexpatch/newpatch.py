@@ -30,6 +30,8 @@ def new(session: Session, name: str, message: str, everything: bool, empty: bool
         raise UsageError(f"there is a patch named {name} already")
     if not message.strip():
         raise UsageError("the message is empty: a patch needs a title")
+    if not message.isascii() and any("\ud800" <= char <= "\udfff" for char in message):
+        raise UsageError("the message is not UTF-8")  # bytes of another encoding, says Python
     tree = session.stack.tree
     if session.checkout.exists:
         tree = _tree_of_changes(session.checkout.repo, everything)

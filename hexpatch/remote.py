@@ -118,7 +118,7 @@ class Remote:
 def setting(store: Repo, key: str) -> str | None:
     """A setting of the store's own."""
     status, out = store.git_status("config", "--local", "--get", key)
-    return out.decode().rstrip("\n") if status == 0 else None
+    return out.decode("utf-8", "surrogateescape").rstrip("\n") if status == 0 else None
 
 
 def configure(store: Repo, wanted: dict[str, str]) -> bool:

@@ -17,6 +17,7 @@ from hexpatch.objects import Commit
 from hexpatch.reader import Reader
 
 NULL = "0" * 40
+_NAMES = ("utf-8", "surrogateescape")  # of refs: bytes of any encoding, to git
 _PLAIN_REF = re.compile(r"refs/[a-z0-9/]+")
 
 # Settings that change bytes or run programs. The user's files are not read at all (see
@@ -284,7 +285,7 @@ class Repo:
     def refs(self, *prefixes: str) -> dict[str, str]:
         """Refs below these prefixes: full name -> id."""
         out = self.git("for-each-ref", "--format=%(refname) %(objectname)", *prefixes)
-        pairs = (line.split(" ") for line in out.decode().splitlines())
+        pairs = (line.split(" ") for line in out.decode(*_NAMES).split("\n")[:-1])
         return {pair[0]: pair[1] for pair in pairs}
 
     def ref(self, name: str) -> str | None:
@@ -300,7 +301,7 @@ class Repo:
         lines = [
             f"update {name} {oid}" if oid else f"delete {name}" for name, oid in changes.items()
         ]
-        self.git("update-ref", "--stdin", stdin="\n".join(lines).encode() + b"\n")
+        self.git("update-ref", "--stdin", stdin="\n".join(lines).encode(*_NAMES) + b"\n")
 
     def valid_branch(self, name: str) -> bool:
         """Does git take this as a branch name?"""
@@ -430,7 +431,7 @@ class Repo:
 
     def git_path(self, name: str) -> Path:
         """A file of this (work tree's) git directory."""
-        out = self.git("rev-parse", "--git-path", name).decode().rstrip("\n")
+        out = os.fsdecode(self.git("rev-parse", "--git-path", name)).rstrip("\n")
         path = Path(out)
         return path if path.is_absolute() else (self.work_tree or Path.cwd()) / path
 
