@@ -75,6 +75,10 @@ def _without(session: Session, first: Picked, there: Picked, after: Sequence[Rea
 
 
 def _is_there(session: Session, patch: PatchFile) -> bool:
+    if not patch.diffs:  # nothing to look for but its message
+        known = stack.sources(session.series, once=True)
+        empty = (s.patch for s in known if not s.patch.diffs and not s.owned)
+        return any(there.message == patch.message for there in empty)
     tree = Tree(session.store, session.stack.tree)
     try:
         _place(session, tree, Source("", patch), [])

@@ -378,6 +378,23 @@ def test_a_repository_of_another_user(stacked: World, monkeypatch: pytest.Monkey
     stacked.ok("changelog", "--since", "HEAD")
 
 
+def test_an_import_again(stacked: World) -> None:
+    """The way out names what is new, also behind an empty commit that is there."""
+    git(stacked.upstream, "checkout", "-q", "-b", "mine", "v1")
+    for number in (1, 2, 3):
+        if number == 2:
+            git(stacked.upstream, "commit", "-q", "--allow-empty", "-m", "tests : nothing")
+        (stacked.upstream / "tests" / f"n{number}.cpp").write_text("x\n")
+        git(stacked.upstream, "add", "-A")
+        git(stacked.upstream, "commit", "-q", "-m", f"tests : add {number}")
+    stacked.ok("import", "v1..mine~")
+    ran = stacked.fails("import", "v1..mine", says="all of it is there already")
+    (again,) = hints(ran.err)
+    typed(stacked, again)
+    titles = [p["title"] for p in stacked.status()["patches"]]
+    assert titles[3:] == ["tests : add 1", "tests : nothing", "tests : add 2", "tests : add 3"]
+
+
 # -- export -------------------------------------------------------------------------------------
 
 
