@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hexpatch import objects, seriesedit, stack, walk, workspace
+from hexpatch import objects, refresh, seriesedit, stack, walk, workspace
 from hexpatch.drift import Drift
 from hexpatch.edited import Edited, ready, write
 from hexpatch.errors import HexpatchError
@@ -59,7 +59,9 @@ def drop(session: Session, names: Sequence[str]) -> Edited:
                 files.pop(file, None)
     files[SERIES] = (yaml, False)
     series = parse(yaml, session.ws.root, disk=False)
-    edited = write(session, series, before, files, named)
+    stay = {group.name for group in series.groups}
+    cut = [p for g in session.series.groups if g.name not in stay for p in g.patches]
+    edited = write(session, series, before, files, named, refresh.emptied(session.series, cut))
     for name in gone:
         edited.fate[name] = "dropped"
     return edited

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -404,6 +404,16 @@ def patch_of(commit: Commit, diff: bytes) -> PatchFile:
     )
 
 
+def emptied(series: Series, gone: Collection[str]) -> list[str]:
+    """What is said of groups that go with the last of their patches."""
+    said = []
+    for group in series.groups:
+        if group.patches and set(group.patches) <= set(gone):
+            title = f", and its title `{group.title}`" if group.title else ""
+            said.append(f"group {group.name} goes with its last patch{title}")
+    return said
+
+
 def _edit_series(
     out: Refreshed,
     series: Series,
@@ -422,6 +432,7 @@ def _edit_series(
                 if not any(file in mine for mine in owned.values()):
                     out.files.pop(file, None)
             out.fate[patch.name] = "dropped"
+    out.notes += emptied(series, active - stay)
     after: str | None = None
     added = seriesorder.add_many(yaml, [n.name for n in named if n.known is None])
     yaml = added if added is not None else yaml

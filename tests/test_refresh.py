@@ -179,6 +179,22 @@ def test_drop_all(stacked: World) -> None:
     assert names(stacked) == ["tests-a-note"]
 
 
+@pytest.mark.parametrize("state", ["", "    state: hold\n"])
+def test_a_group_that_goes_with_its_last_patch_is_named(stacked: World, state: str) -> None:
+    yaml = stacked.root / "series.yaml"
+    groups = (
+        "groups:\n  - name: hook\n    title: 'hexagon : a hook'\n    patches: [hexagon-hook-a]\n"
+    )
+    edit(yaml, "groups: []\n", groups)
+    if state:
+        edit(yaml, "  - name: hexagon-hook-a\n", f"  - name: hexagon-hook-a\n{state}")
+    stacked.ok("apply")
+    ran = stacked.ok("drop", "hexagon-hook-a")
+    said = ran.out + ran.err
+    assert said.count("group hook goes with its last patch, and its title `hexagon : a hook`") == 1
+    assert "hook" not in yaml.read_text()
+
+
 def test_a_new_commit_in_the_middle(stacked: World) -> None:
     todo(stacked, "1s/pick/edit/")
     edit(stacked.checkout / "CMakeLists.txt", "cmake 5\n", "cmake five\n")
