@@ -136,3 +136,11 @@ def test_one_row_for_all_tokens_of_a_gated_delta_net(extremes: Extremes) -> None
 def test_signs_that_follow_a_pattern(extremes: Extremes, weights: str) -> None:
     """Errors of rounding must not follow a bit of k, where they'd add up along such a row."""
     extremes.close(f"signs-{weights}")
+
+
+@pytest.mark.parametrize("case", ["batches", "batches-added"])
+def test_tokens_in_batches(extremes: Extremes, case: str) -> None:
+    """One weight for tokens of several batches: they are one run where they follow each other in
+    memory, also when a batch has one token, and not where a batch of a view leaves tokens out.
+    What is added to the product steps as the tokens do."""
+    extremes.close(case, 1e-4)

@@ -723,7 +723,8 @@ static hmx_int_convert_func hmx_int_convert_func_of(uint32_t type) {
 }
 
 static inline bool hmx_int_rows_in_line(const struct htp_tensor * t) {
-    return (t->ne[2] == 1 || t->nb[2] == t->ne[1] * t->nb[1]) && (t->ne[3] == 1 || t->nb[3] == t->ne[2] * t->nb[2]);
+    const uint32_t nb2 = t->ne[1] * t->nb[1];
+    return (t->ne[2] == 1 || t->nb[2] == nb2) && (t->ne[3] == 1 || t->nb[3] == t->ne[2] * nb2);
 }
 
 static inline bool hmx_int_dma_stride(size_t stride) {
@@ -800,14 +801,15 @@ int htp_mm_int_matmul(struct htp_ops_context * octx, uint32_t * row_counts, stru
 
     if (!row_counts && octx->op == HTP_OP_MUL_MAT_ADD) {
         const struct htp_tensor * src2 = octx->src[2];
+        const bool one_row = src2->ne[1] == 1 && src2->ne[2] == 1 && src2->ne[3] == 1;
+        const bool same    = src2->ne[1] == octx->dst->ne[1] && src2->ne[2] == octx->dst->ne[2] && src2->ne[3] == octx->dst->ne[3];
+        flat = flat && (one_row || (same && hmx_int_rows_in_line(src2)));
+
+        // one token of each batch is a run of rows, too
         mm.src2     = src2;
-        mm.src2_nb1 = src2->ne[1] == 1 ? 0 : src2->nb[1];
+        mm.src2_nb1 = one_row || (src2->ne[1] == 1 && !flat) ? 0 : src2->nb[1];
         mm.src2_nb2 = src2->ne[2] == 1 ? 0 : src2->nb[2];
         mm.src2_nb3 = src2->ne[3] == 1 ? 0 : src2->nb[3];
-
-        const bool one_row = (mm.src2_nb1 | mm.src2_nb2 | mm.src2_nb3) == 0;
-        const bool same    = src2->ne[1] == octx->dst->ne[1] && src2->ne[2] == octx->dst->ne[2] && src2->ne[3] == octx->dst->ne[3];
-        flat      = flat && (one_row || (same && hmx_int_rows_in_line(src2)));
         mm.direct = mm.direct || !hmx_int_dma_stride(mm.src2_nb1);
     }
 

@@ -355,6 +355,51 @@ static void signs(ggml_type type) {
     }
 }
 
+// tokens in two dimensions of batches; a plane holds `spare` more that are not taken
+struct batches {
+    int64_t tokens, n2, n3, spare;
+    rng     r{ 13 };
+
+    int64_t plane() const { return tokens + spare; }
+
+    ggml_tensor * taken(graph & g, int64_t row, const floats & all) const {
+        ggml_tensor * t = g.input({ row, plane(), n2, n3 }, all);
+        return ggml_view_4d(g.ctx, t, row, tokens, n2, n3, t->nb[1], t->nb[2], t->nb[3], 0);
+    }
+
+    void multiply(bool added) {
+        const int64_t   k = 256, m = 64, n = plane() * n2 * n3;
+        const ggml_type type = GGML_TYPE_Q8_0;
+        const bytes     w    = encode(type, r.normals(k * m), k);
+        const floats    wf   = decode(type, w);
+        const floats    a    = r.normals(k * n);
+        const floats    sum  = r.normals(m * n, added ? 100.0 : 0.0);
+        graph           g(htp);
+        ggml_tensor *   t = ggml_mul_mat(g.ctx, g.input(type, { k, m }, w), taken(g, k, a));
+        if (added) {
+            t = ggml_add(g.ctx, t, taken(g, m, sum));
+        }
+        doubles ref;
+        for (int64_t token = 0; token < n; token++) {
+            for (int64_t i = 0; i < m && token % plane() < tokens; i++) {
+                ref.push_back(sum[token * m + i]);
+                for (int64_t c = 0; c < k; c++) {
+                    ref.back() += (double) wf[i * k + c] * a[token * k + c];
+                }
+            }
+        }
+        report_nmse(decode(GGML_TYPE_F32, g.run(t)), ref,
+                    text("[%d,%d,%d], %d spare", (int) tokens, (int) n2, (int) n3, (int) spare));
+    }
+};
+
+static void batched(bool added) {
+    for (const batches & b : { batches{ 8, 1, 1, 0 }, { 1, 6, 1, 0 }, { 1, 1, 6, 0 }, { 1, 3, 2, 0 }, { 7, 3, 2, 0 },
+                               { 7, 1, 4, 0 }, { 7, 1, 4, 2 }, { 7, 4, 1, 2 }, { 6, 2, 2, 1 }, { 1, 1, 6, 2 } }) {
+        batches(b).multiply(added);
+    }
+}
+
 static std::map<std::string, std::function<void()>> cases() {
     std::map<std::string, std::function<void()>> all = {
         { "empty-cells", [] { prompts("zeros behind", [](float) { return 0.0f; }); } },
@@ -367,6 +412,8 @@ static std::map<std::string, std::function<void()>> cases() {
         { "finite-masks", finite_masks },
         { "equal-scores", equal_scores },
         { "repeated-tokens", repeated_tokens },
+        { "batches", [] { batched(false); } },
+        { "batches-added", [] { batched(true); } },
     };
     for (int mean : { 3, 10 }) {
         all[text("mean-%d-sinks", mean)]   = [=] { mean_keys(mean, true); };

@@ -100,11 +100,14 @@ struct graph {
     }
 
     bytes run(ggml_tensor * out) {
-        if (!ggml_backend_supports_op(backend, out)) {
-            fail(std::string(ggml_backend_name(backend)) + " does not support this " + ggml_op_desc(out));
-        }
         ggml_cgraph * gf = ggml_new_graph(ctx);
         ggml_build_forward_expand(gf, out);
+        for (int i = 0; i < ggml_graph_n_nodes(gf); i++) {
+            if (!ggml_backend_supports_op(backend, ggml_graph_node(gf, i))) {
+                fail(std::string(ggml_backend_name(backend)) + " does not support this " +
+                     ggml_op_desc(ggml_graph_node(gf, i)));
+            }
+        }
         ggml_backend_buffer_t buffer = ggml_backend_alloc_ctx_tensors(ctx, backend);
         ggml_backend_buffer_clear(buffer, 0xa5);
         for (const auto & [t, data] : inputs) {
