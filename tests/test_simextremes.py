@@ -144,3 +144,8 @@ def test_tokens_in_batches(extremes: Extremes, case: str) -> None:
     memory, also when a batch has one token, and not where a batch of a view leaves tokens out.
     What is added to the product steps as the tokens do."""
     extremes.close(case, 1e-4)
+
+
+def test_outliers_among_the_weights(extremes: Extremes) -> None:
+    """One int8 scale for a column of a group has to hold them; src/README.md says the cost."""
+    extremes.close("weight-outliers", 8e-4)

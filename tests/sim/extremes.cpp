@@ -355,6 +355,19 @@ static void signs(ggml_type type) {
     }
 }
 
+// 1 of 100 weights is `times` as large as the rest
+static void weight_outliers(float times) {
+    const int64_t k = 4096;
+    for (ggml_type type : { GGML_TYPE_Q8_0, GGML_TYPE_Q4_0 }) {
+        rng    r{ 14 };
+        floats w = r.normals(64 * k);
+        for (float & x : w) {
+            x *= r.uniform() < 0.01 ? times : 1.0f;
+        }
+        product(type, encode(type, w, k), r.normals(8 * k), k, ggml_type_name(type));
+    }
+}
+
 // tokens in two dimensions of batches; a plane holds `spare` more that are not taken
 struct batches {
     int64_t tokens, n2, n3, spare;
@@ -412,6 +425,7 @@ static std::map<std::string, std::function<void()>> cases() {
         { "finite-masks", finite_masks },
         { "equal-scores", equal_scores },
         { "repeated-tokens", repeated_tokens },
+        { "weight-outliers", [] { weight_outliers(20.0f); } },
         { "batches", [] { batched(false); } },
         { "batches-added", [] { batched(true); } },
     };
