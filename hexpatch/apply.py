@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +31,6 @@ class Result:
     stack: Stack
     base_name: str
     where: Path
-    operation: str | None
     rows: Sequence[Row] = ()
 
 
@@ -80,15 +78,17 @@ def run(
         made, rows = _stack_on(session, found)
         before = files = workspace.durable(session.ws.root)
     if into is not None:
-        return _apply_into(session, before, files, Result(made, name, into.resolve(), None, rows))
+        where = into.resolve()
+        _apply_into(session, before, files, made, where)
+        return Result(made, name, where, rows)
     force = force or unreadable
     session.store.flush()
     keep: list[str] = []
     if force:
         keep = _remains(session, made) if unreadable else _rescue(session, made)
     session.room_for(made.tip, hidden=not force)
-    operation = session.step(files, made, before=before, force=force, keep=keep)
-    return Result(made, name, session.ws.checkout, operation, rows)
+    session.step(files, made, before=before, force=force, keep=keep)
+    return Result(made, name, session.ws.checkout, rows)
 
 
 def _readable(session: Session, force: bool) -> bool:
@@ -130,13 +130,13 @@ def _told(session: Session, put: str) -> str:
     return put
 
 
-def _apply_into(session: Session, before: FileState, files: FileState, result: Result) -> Result:
+def _apply_into(
+    session: Session, before: FileState, files: FileState, made: Stack, where: Path
+) -> None:
     """Another folder gets the stack; the workspace's own refs and checkout stay as they are."""
     session.store.flush()
-    checkout_into(session, result.stack.tip, result.where)
-    step = Step(session.command, files)
-    operation = oplog.perform(session.ws, session.store, step, before)
-    return dataclasses.replace(result, operation=operation)
+    checkout_into(session, made.tip, where)
+    oplog.perform(session.ws, session.store, Step(session.command, files), before)
 
 
 def _rescue(session: Session, made: Stack) -> list[str]:

@@ -145,7 +145,6 @@ class _Vendored:
 
     files: dict[bytes, tuple[int, str]] = field(default_factory=dict)
     directories: set[bytes] = field(default_factory=set)
-    top: str | None = None
 
 
 def _pack_sdist(archive: Path, scratch: Path) -> tuple[Path, str]:

@@ -337,7 +337,7 @@ def changelog(ctx: click.Context, since: str | None, as_json: bool) -> None:
     if as_json:
         render.as_json(changes.as_json(parts))
     else:
-        render.file("", changes.to_markdown(parts))
+        render.document(changes.to_markdown(parts))
 
 
 @cli.command()

@@ -20,7 +20,6 @@ class Edited:
     """What a change of the series did."""
 
     stack: Stack
-    operation: str | None
     fate: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -75,8 +74,8 @@ def write(
     if not index_only:
         session.room_for(made.tip)
     final = session.with_lock(out.files, made)
-    operation = session.step(final, made, before=before, index_only=index_only)
-    return Edited(made, operation, out.fate, [*notes, *out.notes])
+    session.step(final, made, before=before, index_only=index_only)
+    return Edited(made, out.fate, [*notes, *out.notes])
 
 
 def _trailers(yaml: bytes, item: Named) -> bytes:

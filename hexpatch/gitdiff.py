@@ -100,7 +100,7 @@ class _FileSection(Section):
         if not rest.startswith((b"a/", b'"a/')) or not (b" b/" in rest or b' "b/' in rest):
             self.fail("the paths have no a/ and b/ prefixes", hint=_PREFIX_HINT)
         said = self.head()
-        pair = self.names(said)
+        pair = self.names()
         kind, old, new = self.kind(said, pair, rest)
         self.label = new or old or b""
         hunks: tuple[Hunk, ...] = ()
@@ -177,7 +177,7 @@ class _FileSection(Section):
             self.at += 1
         return said
 
-    def names(self, said: dict[str, bytes]) -> tuple[bytes | None, bytes | None] | None:
+    def names(self) -> tuple[bytes | None, bytes | None] | None:
         """The paths in the ---/+++ lines; None for /dev/null; nothing where there are none."""
         first, second = self.line(self.at), self.line(self.at + 1)
         if not first.startswith(b"--- "):

@@ -77,7 +77,7 @@ def _subject(raw: bytes) -> str:
     return found[1].replace(b"\n", b"").decode("utf-8", "replace") if found else ""
 
 
-def _mail(raw: bytes, name: str) -> Mail:
+def _mail(raw: bytes) -> Mail:
     subject = _subject(raw)
     count = _COUNT.search(subject)
     version = _VERSION.search(subject)
@@ -97,7 +97,7 @@ def read_series(data: bytes, name: str) -> tuple[list[Mail], list[str]]:
     A cover letter (0/m) is skipped and named. Mails numbered n/m are sorted; a missing or double
     number, or two versions of a series, refuses the whole file.
     """
-    mails = [_mail(raw, name) for raw in split_mbox(data, name)]
+    mails = [_mail(raw) for raw in split_mbox(data, name)]
     notes = [f"skipped cover letter: {m.title}" for m in mails if m.number == 0]
     rest = [m for m in mails if m.number != 0]
     if len(mails) > 1:

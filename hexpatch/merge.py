@@ -333,10 +333,10 @@ def _there(change: Change, ours: Entry) -> tuple[int, ...]:
     return tuple(found)
 
 
-def core(hunk: Hunk, context: int = 1) -> tuple[list[bytes], list[bytes]]:
-    """The changed lines of a hunk, old and new, with a little context on both sides."""
-    lead = max(hunk.lead - context, 0)
-    trail = max(hunk.trail - context, 0)
+def core(hunk: Hunk) -> tuple[list[bytes], list[bytes]]:
+    """The changed lines of a hunk, old and new, with a line of context on both sides."""
+    lead = max(hunk.lead - 1, 0)
+    trail = max(hunk.trail - 1, 0)
     return hunk.old[lead : len(hunk.old) - trail], hunk.new[lead : len(hunk.new) - trail]
 
 

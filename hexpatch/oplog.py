@@ -80,8 +80,8 @@ class Step:
     keep: tuple[str, ...] = ()  # more commits to keep alive: enough to make it an operation
 
 
-def perform(ws: Workspace, store: Store, step: Step, before: FileState | None = None) -> str | None:
-    """Record and carry out a step. Returns the operation's id, None if nothing would change.
+def perform(ws: Workspace, store: Store, step: Step, before: FileState | None = None) -> None:
+    """Record and carry out a step, if it would change anything.
 
     Order: objects, the record, staged files, the journal (from here on the new state wins, a
     killed run is completed by the next command), files, checkout, refs, an export's folders.
@@ -101,7 +101,7 @@ def perform(ws: Workspace, store: Store, step: Step, before: FileState | None = 
     except HexpatchError:
         waiting = {}  # damaged: `rebase --abort` takes it away
     if not (changes or step.checkout or step.folders) and step.pending == waiting:
-        return None
+        return
     workspace.room_for_files(ws.root, old, step.files)
     store.flush()
     _keep_alive(repo, step, refs_before, refs_after)
@@ -138,7 +138,6 @@ def perform(ws: Workspace, store: Store, step: Step, before: FileState | None = 
             if left is None or not isinstance(error, (HexpatchError, OSError)):
                 raise
             raise HexpatchError(f"{error}\n{left}", getattr(error, "hint", None)) from error
-    return op
 
 
 def _roll_back(ws: Workspace, repo: Repo, journal: dict[str, Any]) -> str | None:

@@ -237,7 +237,7 @@ class Cutter:
                 f"{group.name}: nothing is left of it on {self.onto.name}: {'; '.join(notes)}"
             )
         along = [m.name for m in made if m.name in why]
-        groups, along_notes = self._along(group, along, why)
+        groups, along_notes = self._along(along, why)
         return Branch(group, self.onto, tuple(made), groups, (*along_notes, *notes))
 
     def _misfit(self, group: Group, item: Item, row: Row, wanted: set[str]) -> Exception:
@@ -261,7 +261,7 @@ class Cutter:
         )
 
     def _along(
-        self, group: Group, along: Sequence[str], why: Mapping[str, str]
+        self, along: Sequence[str], why: Mapping[str, str]
     ) -> tuple[tuple[str, ...], list[str]]:
         """The groups that patches taken along come from, and what to say about it."""
         owner = {name: g.name for g in self.series.groups for name in g.patches}

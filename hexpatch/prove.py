@@ -154,7 +154,7 @@ def validate(
         timeout=asked.timeout or _number(wanted, "timeout"),
     )
     judge = (
-        functools.partial(validation.validate, target=target)
+        validation.validate
         if device is None
         else functools.partial(simvalidate.validate, device=device, known=_known(session, wanted))
     )

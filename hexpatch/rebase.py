@@ -32,7 +32,6 @@ class Outcome:
     onto: Found
     tip: str = ""
     tree: str = ""
-    operation: str | None = None
     waiting: str = ""  # the patch a person has to look at
     conflicts: list[str] = field(default_factory=list)
     fate: dict[str, str] = field(default_factory=dict)
@@ -111,7 +110,7 @@ def _run(
         row, picked = fold.step(item)
         if row.unfit:
             if not keep_going:
-                picked = picked or _unneeded(session, fold, item)
+                picked = picked or _unneeded(fold, item)
                 rest = [fold.step(later)[0] for later in todo[at + 1 :]]
                 return _park(session, onto, item, row, picked, progress, rest)
             row = row._replace(status="hold", detail=(row.status, *row.detail))
@@ -126,7 +125,7 @@ def _run(
     return _finish(session, onto, progress)
 
 
-def _unneeded(session: Session, fold: Walk, item: Item) -> Picked:
+def _unneeded(fold: Walk, item: Item) -> Picked:
     """A patch whose `needs:` is out: what it would be without, for a person to judge."""
     assert isinstance(item.laid, Laid)
     return pick(fold.tree.fork(), item.laid, fold.drift, item.name, fold.resolve)
@@ -298,13 +297,11 @@ def _finish(session: Session, onto: Found, progress: _Progress) -> Outcome:
     made = out.stack
     final = session.with_lock(out.files, made)
     session.room_for(made.tip)
-    operation = session.step(final, made, before=before, force=bool(pending))
+    session.step(final, made, before=before, force=bool(pending))
     fate = {row.name: _fate(row, out.fate, before, final, marked) for row in progress.rows}
     was = {p.name for p in session.series.active}
     held = [row.name for row in progress.rows if row.status == "hold" and row.name in was]
-    return Outcome(
-        progress.rows, onto, made.tip, made.tree, operation, fate=fate, held=held, notes=out.notes
-    )
+    return Outcome(progress.rows, onto, made.tip, made.tree, fate=fate, held=held, notes=out.notes)
 
 
 def base_entry(found: Found) -> Base:

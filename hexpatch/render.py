@@ -119,6 +119,6 @@ def fates(rows: Iterable[tuple[str, str, Sequence[str]]]) -> None:
             out(f"  {' ' * width}  {' ' * 13}  {line}")
 
 
-def file(path: str, data: str) -> None:
-    """Text as it is, without a newline added."""
-    _write(data, sys.stdout)
+def document(text: str) -> None:
+    """An answer of several lines as it is, without a newline added."""
+    _write(text, sys.stdout)

@@ -384,7 +384,7 @@ class Session:
         force: bool = False,
         index_only: bool = False,
         keep: Sequence[str] = (),
-    ) -> str | None:
+    ) -> None:
         """Record and carry out: these files, this stack, the checkout on its tip."""
         from hexpatch import oplog
         from hexpatch.oplog import Step
@@ -398,7 +398,7 @@ class Session:
             index_only=index_only,
             keep=tuple(keep),
         )
-        return oplog.perform(self.ws, self.store, step, before)
+        oplog.perform(self.ws, self.store, step, before)
 
     def with_lock(self, files: FileState, made: Stack) -> FileState:
         """The files with the series.lock that fits them."""

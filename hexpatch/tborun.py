@@ -161,9 +161,9 @@ def _problem(program: Program, run: Run, blocks: Sequence[Block], status: int, m
     return ""
 
 
-def probe(exe: Path, second: Path | None = None, device: str = "CPU") -> Program:
+def probe(exe: Path, second: Path | None = None) -> Program:
     """Find out what a tree's program can do: ask for its usage, and run an empty selection."""
-    known = probed(Program(exe, device))
+    known = probed(Program(exe, "CPU"))
     return replace(known, devices=1 if second is None else 2, second=second)
 
 

@@ -31,7 +31,7 @@ from hexpatch.compare import (
     plan_for,
     renamed,
 )
-from hexpatch.errors import HexpatchError, UsageError
+from hexpatch.errors import HexpatchError
 from hexpatch.evidence import CaseVerdict, Report
 from hexpatch.repo import Repo
 from hexpatch.tbo import CRASH, FAIL, OK, TIMEOUT, UNKNOWN, UNSUPPORTED, CaseResult, Unit
@@ -39,7 +39,7 @@ from hexpatch.tborun import Gatherer, Listing, Program, Results, list_cases, pro
 
 Say = Callable[[str], None]
 
-TARGETS = ("cpu",)
+TARGET = "cpu"
 # quick: about 4 minutes for both devices on two cores. These alone take as long as all others.
 SLOW = (
     "FLASH_ATTN_EXT",
@@ -278,14 +278,11 @@ def validate(
     stack_tree: str,
     asked: Asked,
     *,
-    target: str = "cpu",
     default_ops: Sequence[str] = (),
     say: Say,
 ) -> Report:
     """Build what is needed, run, compare. A complete result is kept and answered from then on."""
     began = time.monotonic()
-    if target not in TARGETS:
-        raise UsageError(f"target {target} can't be validated", f"targets: {', '.join(TARGETS)}")
     stack_tree = base_tree if asked.base_only else stack_tree
     plan = (
         Plan(ALONE, None, False, ()) if asked.base_only else plan_for(repo, base_tree, stack_tree)
@@ -297,17 +294,17 @@ def validate(
     harness = (builder.HARNESS / "CMakeLists.txt").read_text()
     key = reportfile.key(base_tree, stack_tree, question, harness)
     name = f"{base_tree[:12]}-{stack_tree[:12]}-{key[:16]}.json"
-    file = state.resolve() / "results" / target / name
+    file = state.resolve() / "results" / TARGET / name
     if not asked.fresh and (kept := reportfile.take(file)):
         return kept
-    make = functools.partial(builder.build, repo, state, target=target, jobs=asked.jobs, say=say)
+    make = functools.partial(builder.build, repo, state, target=TARGET, jobs=asked.jobs, say=say)
     base, program, library = _programs(make, plan, base_tree, stack_tree)
     texts = tuple(
         repo.git("cat-file", "blob", f"{tree}:{TEST_SOURCE}").decode("utf-8", "replace")
         for tree in (base_tree, stack_tree)
     )
     workers = asked.jobs or builder.cores()
-    scratch = builder.tree_dir(state.resolve(), target, base_tree)
+    scratch = builder.tree_dir(state.resolve(), TARGET, base_tree)
     stage = Stage(plan, base, program, texts, library, scratch, workers, asked.limit, say)
     findings = [examine(stage, want) for want in wants]
     cases = tuple({(v.op, v.params): v for f in findings for v in f.verdicts}.values())
@@ -316,7 +313,7 @@ def validate(
     if cases and not problems and not totals["passed"] + totals["failed"]:
         problems.append(f"none of the {len(cases)} selected cases is supported")
     report = Report(
-        target=target,
+        target=TARGET,
         base_tree=base_tree,
         stack_tree="" if asked.base_only else stack_tree,
         ops=wants[0].entries,

@@ -263,7 +263,7 @@ def insert(
         return cut(document, [_flow_insert(document, node, at, flat)])
     if isinstance(node, ListNode) and node.items:
         return cut(document, [_block_insert(document, node, at, entry)])
-    lines = _block_lines(entry, _indent(document, holder), 2)
+    lines = _block_lines(entry, _indent(holder), 2)
     flow = holder.flow or in_flow(document, path)
     if node is None:
         text = f"{name}: [{flat}]"
@@ -279,7 +279,7 @@ def _inside(document: Document, node: Node) -> str:
     return document.text[node.start.offset : node.end.offset]
 
 
-def _indent(document: Document, holder: MapNode) -> int:
+def _indent(holder: MapNode) -> int:
     """The indent of dashes in a mapping: as in a list it has, else two more than its keys."""
     for _, value in holder.pairs:
         if isinstance(value, ListNode) and not value.flow:

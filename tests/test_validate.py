@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import World
 
 from hexpatch import compare, evidence, prove, tborun, validate
 from hexpatch.asked import Asked
 from hexpatch.build import Built, Tools
-from hexpatch.errors import UsageError
 from hexpatch.evidence import Report
 from hexpatch.repo import Repo, init_bare
 
@@ -83,9 +83,7 @@ class Lab:
         more = {"ggml/src/ggml-cpu/ops.cpp": "int changed;"} if cpu else {}
         return tree_of(self.repo, {**FILES, **more, "tests/test-backend-ops.cpp": "int main(){}"})
 
-    def validate(
-        self, stack: str | None = None, *ops: str, target: str = "cpu", **options: Any
-    ) -> Report:
+    def validate(self, stack: str | None = None, *ops: str, **options: Any) -> Report:
         config = {"cases": {"*": CASES}, "libs": {}, **self.config}
         script = self.root / "fake.json"
         script.write_text(json.dumps(config))
@@ -96,7 +94,6 @@ class Lab:
             self.tree(),
             stack or self.cpu(),
             Asked(ops=ops or ("all",), jobs=2, **options),
-            target=target,
             say=self.said.append,
         )
 
@@ -468,9 +465,9 @@ def test_blas_lists_whole_graph_cases_and_checks_the_plumbing(lab: Lab) -> None:
     assert "MUL(n=1)" in verdicts(report)
 
 
-def test_an_unknown_target_is_a_usage_error(lab: Lab) -> None:
-    with pytest.raises(UsageError):
-        lab.validate(target="gpu")
+def test_an_unknown_target_is_a_usage_error(world: World) -> None:
+    ran = world.usage_error("validate", "--target", "gpu", says="there is no target gpu")
+    assert "hint: known: cpu, sim:" in ran.err
 
 
 # -- the reference -------------------------------------------------------------------------
