@@ -1,4 +1,7 @@
-"""Commands that use the stack: build, validate, export, changelog; and two small lists."""
+"""Commands that use the stack, or show what there is for it.
+
+build, validate, bench, inspect, export, changelog, upstream, completion.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +80,8 @@ def build(
 
     Each tree has its own build folder in .hexpatch/build; ccache is shared. The log is a file,
     its last lines are shown on failure. Target sim:NAME builds upstream's Hexagon backend with a
-    stand-in for the SDK; after a kernel edit only that kernel is compiled again.
+    stand-in for the SDK; after a kernel edit only that kernel is compiled again. Changes nothing
+    but the build folders.
     """
     from hexpatch import part, prove, render
 
@@ -128,8 +132,9 @@ def validate(
     Target cpu loads the stack's CPU backend into the unpatched build as a second device, so a
     wrong result can't be compared with itself. Target sim:NAME runs both trees' kernels on a
     device model, with fixed inputs; a case that fails with some inputs only is flaky, an expected
-    failure is known. Without -o, the ops of the patches are run. Results are kept with the trees
-    they belong to. Exit status 1 if a case broke or got lost, or nothing could be judged.
+    failure is known. Without -o, the ops of the patches are run. Changes the build folders, and
+    .hexpatch/results and .hexpatch/runs, where results are kept with the trees they belong to. Exit
+    status 1 if a case broke or got lost, or nothing could be judged.
     """
     from hexpatch import part, prove, render
     from hexpatch.asked import Asked
@@ -244,7 +249,7 @@ def inspect(
     Compiles the DSP sources of base and stack for the real arch of the device model, with a clang
     that has the Hexagon target, and shows functions (matching REGEX) that came out differently. It
     is not Qualcomm's compiler: compare versions with it, don't count cycles. Exit status 1 if a
-    file could not be compiled.
+    file could not be compiled. Changes nothing but the build folders.
     """
     from hexpatch import inspecting, prove, render
 
@@ -313,7 +318,8 @@ def export(
         render.out(f"  folder  {group.folder}")
         render.out(f"  push    {group.push}")
     if not made:
-        render.say("no groups in series.yaml: nothing to export")
+        none = "no groups in series.yaml: " if not session.series.groups else ""
+        render.say(f"{none}nothing to export")
 
 
 @cli.command()
@@ -327,7 +333,8 @@ def changelog(ctx: click.Context, since: str | None, as_json: bool) -> None:
 
     Patch by patch: new, changed, dropped, landed.
 
-    A plain move to another base changes nothing here. Facts only.
+    A plain move to another base is no change of a patch. Without --since: since the last export of
+    each group, and what was never exported. Facts only. Changes nothing.
     """
     from hexpatch import changelog as changes
     from hexpatch import render
@@ -348,6 +355,7 @@ def upstream(ctx: click.Context) -> None:
     Oldest first.
 
     Any of these names goes with --base and --onto; `*` is installed here, `+` is in the cache.
+    Changes nothing and needs no network.
     """
     from hexpatch import render, snapshots, workspace
 

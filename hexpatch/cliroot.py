@@ -1,4 +1,6 @@
-"""The command line: reads arguments, opens a session, calls one function, renders what it gives.
+"""What all commands share: the group they are in, how they open a session, common options.
+
+Each of them reads arguments, opens a session, calls one function and renders what it gives.
 
 Heavy modules are imported inside the commands, so that `--help` and completion stay quick.
 """
@@ -48,7 +50,7 @@ _COMMANDS = {
 
 
 class _Cli(click.Group):
-    """The commands by name; errors become text here and nowhere else."""
+    """The commands by name: a module is loaded for the one that is asked for. `edge` ends it."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -92,7 +94,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON f
 
 
 def complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Shell completion of patch or group names, or of upstream commits (`onto`)."""
+    """Shell completion of `patches`, `groups`, `targets` or upstream commits (`onto`)."""
 
     def names(ctx: click.Context, param: click.Parameter, start: str) -> list[str]:
         from hexpatch import catalogue, series, workspace

@@ -52,7 +52,9 @@ def init(
     options = ctx.find_root().params
     root = edge.start_folder(options["directory"])
     if (root / workspace.SERIES).exists():
-        raise HexpatchError(f"{root} has a {workspace.SERIES} already")
+        raise HexpatchError(
+            f"{root} has a {workspace.SERIES} already", "`hexpatch status` says where it stands"
+        )
     mapping = {}
     for pair in src:
         name, sep, target = pair.partition("=")
@@ -108,7 +110,7 @@ def import_(ctx: click.Context, what: Sequence[str], name: str | None) -> None:
 def _no_file(path: Path) -> HexpatchError:
     if path.is_dir():
         return HexpatchError(f"{path} is a directory", f"name the files: {path}/*.patch")
-    return HexpatchError(f"{path}: no such file", "name patch files, or one range A..B")
+    return HexpatchError(f"{path}: no such file", "name patch files, one branch, or one range A..B")
 
 
 def _like_a_file(name: str) -> bool:
@@ -192,13 +194,13 @@ def status(ctx: click.Context, as_json: bool) -> None:
     if as_json:
         render.as_json(state)
         return
-    render.out(f"base    {state['base']['name']}  tree {state['base']['tree']}")
+    render.out(f"base      {state['base']['name']}  tree {state['base']['tree']}")
     if state["tip"]:
-        render.out(f"tip     {state['tip']}")
-        render.out(f"tree    {state['tree']}")
-    render.out(f"state   {state['sync']}")
+        render.out(f"tip       {state['tip']}")
+        render.out(f"tree      {state['tree']}")
+    render.out(f"state     {state['sync']}")
     if state["checkout"]:
-        render.out(f"checkout {state['checkout']}")
+        render.out(f"checkout  {state['checkout']}")
     if state["hint"]:
         render.say(f"hint: {state['hint']}")
     render.table([[f"  {p['name']}", p["state"], p["title"]] for p in state["patches"]])
@@ -212,11 +214,12 @@ def status(ctx: click.Context, as_json: bool) -> None:
 def check(ctx: click.Context, onto: str | None, fresh: bool, as_json: bool) -> None:
     """Say of every patch whether it fits.
 
-    On its base, or on another commit:
+    On its base, or on another commit.
 
-    ok, offset, three-way, partly (upstream has some of it), landed, conflict, twice (its lines
-    are there already), blocked (builds on one that does not fit). Writes nothing. Exit status 1
-    if a patch does not fit.
+    It fits: ok, offset, three-way, resolved (by a remembered resolution), partly (upstream has some
+    of it), revived (was out, fits again). It is out: landed, hold. It does not fit: conflict, twice
+    (its lines are there already), blocked (builds on one that does not fit). Changes nothing. Exit
+    status 1 if a patch does not fit.
     """
     from hexpatch import quick
 

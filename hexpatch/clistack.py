@@ -78,7 +78,8 @@ def refresh(ctx: click.Context, anew: bool) -> None:
     """Write the checkout's commits back to the files.
 
     The inverse of apply: `git commit --fixup`, `git rebase -i`, new and dropped commits are all
-    taken over. A patch that says the same as before keeps its bytes. Merges are refused.
+    taken over. A patch that says the same as before keeps its bytes. Merges are refused. Changes:
+    series.yaml, series.lock, patches/, src/, and the commits' committer (it is the author).
     """
     from hexpatch import taking
 
@@ -229,7 +230,7 @@ def undo(ctx: click.Context, operation: str | None) -> None:
 def log(ctx: click.Context, limit: int, as_json: bool) -> None:
     """List the operations, newest first.
 
-    Each is a commit on refs/hexpatch/ops that holds the files before and after.
+    Each is a commit on refs/hexpatch/ops that holds the files before and after. Changes nothing.
     """
     from hexpatch import render, undoing
 

@@ -1,4 +1,4 @@
-"""What can go wrong for a user: exceptions carry data, `cli` makes text of it."""
+"""What can go wrong for a user: exceptions carry data, `edge` makes text of it."""
 
 from __future__ import annotations
 

@@ -120,7 +120,8 @@ def find_group(series: Series, name: str, wrong: str, how: str) -> Group:
         return known[name]
     patch = next((p for p in series.patches if p.name == name), None)
     if patch is None:
-        raise UsageError(f"no group named {name}", similar(name, known))
+        every = f"known: {', '.join(known)}" if known else "series.yaml has no groups"
+        raise UsageError(f"no group named {name}", similar(name, known) or every)
     if patch.state == "private":
         raise HexpatchError(f"{name} is private: it never leaves the house")
     owner = next((g.name for g in known.values() if name in g.patches), None)

@@ -1,4 +1,4 @@
-"""build and validate for a session: which trees, which ops, where the evidence goes."""
+"""build, validate, bench and inspect for a session: which trees, which ops, where evidence goes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers about the series and the stack, as plain values: listing, status, check."""
+"""Answers about the series and the stack, as plain values: listing and status."""
 
 from __future__ import annotations
 

@@ -94,7 +94,8 @@ class Series(_Said):
         """The patch of this name, or an error that knows a similar one."""
         found = self._by_name.get(name)
         if found is None:
-            raise UsageError(f"no patch named {shown(name)}", similar(name, self._by_name))
+            hint = similar(name, self._by_name) or "`hexpatch series` lists the patches"
+            raise UsageError(f"no patch named {shown(name)}", hint)
         return found
 
     @property

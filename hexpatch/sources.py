@@ -88,7 +88,6 @@ class Upstream:
         say: Say,
         offline: bool = False,
         *,
-        clone: Path | None = None,
         client: Client | None = None,
     ) -> None:
         self.store = store
@@ -99,7 +98,7 @@ class Upstream:
         self.cache = Cache(say, client=client, offline=self.offline)
         self._order = [s for s in series.sources if s in ("remote", "snapshot")]
         self._remote = Remote(store, self.url, say, self.offline)
-        path = clone or (series.upstream.repo if "clone" in series.sources else None)
+        path = series.upstream.repo if "clone" in series.sources else None
         self._clone = None if path is None else OwnClone(Path(series.root, path.expanduser()))
         borrow(store, self._clone, say)
 

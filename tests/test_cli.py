@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 from conftest import World, completions, edit, hexpatch
 
-from hexpatch import quick
+from hexpatch import quick, rows
 
 
 def test_help_teaches_every_command(tmp_path: Path) -> None:
@@ -27,6 +28,13 @@ def test_help_teaches_every_command(tmp_path: Path) -> None:
         page = hexpatch(tmp_path, name, "--help")
         assert page.code == 0
         assert len(page.out.split("\n\n")) >= 3, f"{name}: one line, then what it changes"
+        assert name == "completion" or re.search("Changes|then rewrites", page.out), name
+
+
+def test_the_help_of_check_knows_every_word_of_its_answers(tmp_path: Path) -> None:
+    page = hexpatch(tmp_path, "check", "--help").out
+    for word in (*rows.FITS, "landed", "hold", "conflict", "twice", "blocked"):
+        assert re.search(rf"\b{word}\b", page), word
 
 
 def test_version_and_completion(tmp_path: Path) -> None:

@@ -264,6 +264,38 @@ def test_init_blames_no_file_that_is_not_there(
 # -- files --------------------------------------------------------------------------------------
 
 
+HOOKS = "groups:\n  - name: hooks\n    patches: [hexagon-hook-a]\n"
+
+
+def test_a_name_that_nobody_has(stacked: World) -> None:
+    """Where no name is near, the error says where the names are."""
+    ran = stacked.usage_error("drop", "zzz", says="no patch named zzz")
+    (command,) = hints(ran.err)
+    assert "hexagon-hook-a" in stacked.ok(*command.split()[1:]).out
+    assert "series.yaml has no groups" in stacked.usage_error("export", "zzz").err
+    ran = stacked.ok("export")
+    assert "no groups in series.yaml: nothing to export" in ran.err
+    edit(stacked.root / "series.yaml", "groups: []\n", HOOKS)
+    assert "known: hooks" in stacked.usage_error("export", "zzz").err
+
+
+def test_a_group_on_hold_is_a_group(stacked: World) -> None:
+    """Then there is nothing to export, but not for want of groups."""
+    name = "name: hexagon-hook-a\n"
+    edit(stacked.root / "series.yaml", name, f"{name}    state: hold\n")
+    edit(stacked.root / "series.yaml", "groups: []\n", HOOKS)
+    stacked.ok("apply")
+    ran = stacked.ok("export")
+    assert "left out: hooks: hexagon-hook-a is on hold" in ran.err
+    assert ran.err.endswith("\nnothing to export\n")
+
+
+def test_init_where_a_series_is(stacked: World) -> None:
+    ran = stacked.fails("init", says="has a series.yaml already")
+    (command,) = hints(ran.err)
+    typed(stacked, command)
+
+
 def test_a_patch_file_that_is_gone(stacked: World) -> None:
     """The log of operations has it; a series kept in git has it without the log, too."""
     before = stacked.files()
