@@ -10,6 +10,7 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from hexpatch import build as builder
@@ -36,7 +37,7 @@ from hexpatch.simbuild import SimBuilt
 from hexpatch.simrun import SimGatherer, SimProgram
 from hexpatch.tbo import OK, CaseResult, op_of
 from hexpatch.tborun import Listing, Program, units_of
-from hexpatch.validate import Finding, Stage, Wanted, examine
+from hexpatch.validate import Finding, Stage, Wanted, examine, unsupported
 
 Say = builder.Say
 
@@ -115,6 +116,120 @@ def elements(params: str) -> int:
 # -- the whole ---------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Lab:
+    """What one validation works with: the trees, what is asked of them, and the device."""
+
+    repo: Repo
+    state: Path
+    base_tree: str
+    stack_tree: str
+    asked: Asked
+    device: Device
+    say: Say
+
+    @property
+    def target(self) -> str:
+        return f"sim:{self.device.name}"
+
+    @cached_property
+    def room(self) -> Path:
+        return _room(self.state.resolve() / "scratch", self.target.replace(":", "-"))
+
+    @cached_property
+    def same(self) -> bool:
+        """Have both trees the same kernels, and the same host part?"""
+        base, stack = (blob_at(self.repo, t, "ggml") for t in (self.base_tree, self.stack_tree))
+        return base == stack
+
+    def build(self, tree: str, stack_test: str | None = None) -> SimBuilt:
+        return simbuild.build(
+            self.repo,
+            self.state,
+            tree,
+            stack_test=stack_test,
+            arch=self.device.arch,
+            checked=bool(self.asked.checks),
+            jobs=self.asked.jobs,
+            say=self.say,
+        )
+
+    def tools(self, built: SimBuilt) -> dict[str, str]:
+        """What beside the trees decides a result: for the report, and for keys of what is kept."""
+        return {
+            **builder.tools().lines(),
+            "DSP compiler": built.clang,
+            "simulator": built.key,
+            "checks": ", ".join(self.asked.checks) or "none",
+            "settings": shlex.join(f"{k}={v}" for k, v in self.asked.env) or "none",
+            "seeds": ", ".join(map(str, simflaky.SEEDS)),
+        }
+
+    def file(self, *question: object) -> Path:
+        """Where the answer to this question is kept."""
+        trees = (self.base_tree, self.stack_tree)
+        key = reportfile.key(self.device.text, *question, *trees, builder.harness())
+        name = f"{self.base_tree[:12]}-{self.stack_tree[:12]}-{key[:16]}.json"
+        return self.state.resolve() / "results" / self.target / name
+
+    def program(self, built: SimBuilt, side: str, exe: str = TEST) -> SimProgram:
+        return simrun.program(
+            built,
+            self.device,
+            self.room / side,
+            exe=exe,
+            checks=self.asked.checks,
+            variables=dict(self.asked.env),
+        )
+
+    def programs(
+        self, builds: Sequence[SimBuilt], tools: dict[str, str]
+    ) -> tuple[SimProgram, SimProgram]:
+        """The programs of base and stack, with what is kept of their runs."""
+        sides = ("base", "stack")
+        found = [self.program(built, side) for built, side in zip(builds, sides, strict=True)]
+        shelves = simkept.open_shelves(
+            self.state.resolve() / "runs" / self.target,
+            [
+                simkept.key(self.repo, tree, self.device.text, tools)
+                for tree in (self.base_tree, self.stack_tree)
+            ],
+            fresh=self.asked.fresh,
+            checked=bool(self.asked.checks),
+        )
+        base, stack = (
+            replace(program, shelf=shelf) for program, shelf in zip(found, shelves, strict=True)
+        )
+        if self.asked.fresh and self.same:
+            shutil.rmtree(shelves[0].folder, ignore_errors=True)  # the stack's alone is filled anew
+        if self.asked.base_only:
+            return base, base
+        if self.same:
+            base = replace(base, heard=stack.heard)
+        return base, stack
+
+    def base_as_tested(self) -> SimProgram:
+        """The base's kernels under the stack's tests."""
+        built = self.build(self.base_tree, blob_at(self.repo, self.stack_tree, TEST_SOURCE))
+        return self.program(built, "added", STACK_TEST)
+
+    def stage(self, base: SimProgram, stack: SimProgram, *, quick: bool) -> SimStage:
+        mode = ALONE if self.asked.base_only else SIM
+        return SimStage(
+            plan=Plan(mode, None, False, _notes(self)),
+            base=base,
+            stack=stack,
+            sources=("", ""),
+            library=None,
+            scratch=self.room,
+            jobs=self.asked.jobs or builder.cores(),
+            timeout=self.asked.limit,
+            say=self.say,
+            quick=quick,
+            memo={} if self.same else None,
+        )
+
+
 def validate(
     repo: Repo,
     state: Path,
@@ -129,122 +244,61 @@ def validate(
 ) -> Report:
     """Build what is needed, run, compare. A complete result is kept and answered from then on."""
     began = time.monotonic()
-    target = f"sim:{device.name}"
-    stack_tree = base_tree if asked.base_only else stack_tree
-    want, quick = wanted(asked, default_ops)
-    own_jobs = asked.jobs or builder.cores()
-
-    def make(tree: str, stack_test: str | None = None) -> SimBuilt:
-        return simbuild.build(
-            repo,
-            state,
-            tree,
-            stack_test=stack_test,
-            arch=device.arch,
-            checked=bool(asked.checks),
-            jobs=asked.jobs,
-            say=say,
-        )
-
-    base_built = make(base_tree)
-    stack_built = base_built if asked.base_only else make(stack_tree)
-    tools = {
-        **builder.tools().lines(),
-        "DSP compiler": base_built.clang,
-        "simulator": base_built.key,
-        "checks": ", ".join(asked.checks) or "none",
-        "settings": shlex.join(f"{k}={v}" for k, v in asked.env) or "none",
-        "seeds": ", ".join(map(str, simflaky.SEEDS)),
-    }
-    entries = knownfail.applying(known, target, base_tree, dict(asked.env))
-    expected = [repr(entry) for entry in entries]
-    key = reportfile.key(
-        *(device.text, want.entries, want.params, quick, asked.base_only, tools, expected),
-        *(base_tree, stack_tree, builder.harness()),
+    lab = _Lab(
+        repo, state, base_tree, base_tree if asked.base_only else stack_tree, asked, device, say
     )
-    name = f"{base_tree[:12]}-{stack_tree[:12]}-{key[:16]}.json"
-    file = state.resolve() / "results" / target / name
+    want, quick = wanted(asked, default_ops)
+    built = lab.build(base_tree)
+    builds = (built, built if asked.base_only else lab.build(stack_tree))
+    tools = lab.tools(built)
+    entries = knownfail.applying(known, lab.target, base_tree, dict(asked.env))
+    expected = [repr(entry) for entry in entries]
+    file = lab.file(want.entries, want.params, quick, asked.base_only, tools, expected)
     if not asked.fresh and (kept := reportfile.take(file)):
         return kept
-
-    room = _room(state.resolve() / "scratch", target.replace(":", "-"))
-
-    def program(built: SimBuilt, side: str, exe: str = TEST) -> SimProgram:
-        settings = dict(asked.env)
-        return simrun.program(
-            built, device, room / side, exe=exe, checks=asked.checks, variables=settings
-        )
-
-    def base_as_tested() -> SimProgram:
-        """The base's kernels under the stack's tests."""
-        built = make(base_tree, blob_at(repo, stack_tree, TEST_SOURCE))
-        return program(built, "added", STACK_TEST)
-
-    programs = [program(base_built, "base"), program(stack_built, "stack")]
-    shelves = simkept.open_shelves(
-        state.resolve() / "runs" / target,
-        [simkept.key(repo, tree, device.text, tools) for tree in (base_tree, stack_tree)],
-        fresh=asked.fresh,
-        checked=bool(asked.checks),
-    )
-    programs = [replace(p, shelf=shelf) for p, shelf in zip(programs, shelves, strict=True)]
-    same = blob_at(repo, base_tree, "ggml") == blob_at(repo, stack_tree, "ggml")
-    if asked.fresh and same:
-        shutil.rmtree(shelves[0].folder, ignore_errors=True)  # the stack's alone is filled anew
-    base, stack = programs if not asked.base_only else (programs[0], programs[0])
-    if same:
-        base = replace(base, heard=stack.heard)
-    plan = Plan(ALONE if asked.base_only else SIM, None, False, _notes(repo, base_tree, stack_tree))
-    stage = SimStage(
-        plan,
-        base,
-        stack,
-        ("", ""),
-        None,
-        room,
-        own_jobs,
-        asked.limit,
-        say,
-        quick=quick,
-        memo={} if same else None,
-    )
+    base, stack = lab.programs(builds, tools)
+    stage = lab.stage(base, stack, quick=quick)
     found = examine(stage, want)
     cases, repeated = _settled(stage, found)
-    cases = _failing_anyway(stage, cases, None if same else base_as_tested, found)
+    cases = _failing_anyway(stage, cases, None if lab.same else lab.base_as_tested, found)
     cases = [_with_errors(case, base, stack) for case in cases]
     whole = frozenset(c.op for c in cases) if want.params is None and not quick else frozenset()
     judged, stale = knownfail.apply(entries, cases, whole)
-    table, new = _faults(asked, base, stack, base_built, stack_built)
+    table, new = _faults(asked, (base, stack), builds)
     problems = list(dict.fromkeys([*found.problems, *stale, *new]))
-    totals = evidence.count(judged)
-    if judged and not problems and not totals["passed"] + totals["failed"]:
-        problems.append(f"none of the {len(judged)} selected cases is supported")
-    notes = [*plan.notes, *found.notes]
-    if repeated:
-        notes.append(f"{repeated} cases were repeated with other seeds, to tell flaky from failing")
-    for shelf, side in zip(shelves, ("base", "stack"), strict=True):
-        notes += simkept.note(shelf, side)
     report = Report(
-        target=target,
+        target=lab.target,
         base_tree=base_tree,
         stack_tree="" if asked.base_only else stack_tree,
         ops=("quick",) if quick else want.entries,
         params=want.params,
-        totals=totals,
+        totals=evidence.count(judged),
         cases=judged,
         per_op=evidence.per_op(judged),
-        notes=tuple(dict.fromkeys(notes)),
+        notes=_all_notes(stage, found, repeated),
         limits=(_MODEL, LIMITS[SIM], TOLERANCE),
-        problems=tuple(problems),
+        problems=(*problems, *unsupported(judged, problems)),
         seconds=round(time.monotonic() - began, 1),
         tools=tools,
         reference=REFERENCE[SIM],
         simulated=f"{device.name}: {device.summary}",
         faults=table,
     )
-    shutil.rmtree(room, ignore_errors=True)
+    shutil.rmtree(lab.room, ignore_errors=True)
     reportfile.settle(file, report)
     return report
+
+
+def _all_notes(stage: SimStage, found: Finding, repeated: int) -> tuple[str, ...]:
+    """What is to be said beside the verdicts, once each."""
+    notes = [*stage.plan.notes, *found.notes]
+    if repeated:
+        notes.append(f"{repeated} cases were repeated with other seeds, to tell flaky from failing")
+    sides = [("base", stage.base), ("stack", stage.stack)]
+    for side, program in sides[:1] if stage.plan.mode == ALONE else sides:
+        if isinstance(program, SimProgram) and program.shelf:
+            notes += simkept.note(program.shelf, side)
+    return tuple(dict.fromkeys(notes))
 
 
 def _room(scratch: Path, target: str) -> Path:
@@ -254,12 +308,13 @@ def _room(scratch: Path, target: str) -> Path:
     return scratch / f"{target}-{os.getpid()}-{time.time_ns():x}"
 
 
-def _notes(repo: Repo, base: str, stack: str) -> tuple[str, ...]:
+def _notes(lab: _Lab) -> tuple[str, ...]:
     """What the stack changes that this target does not show, or can't tell apart."""
+    repo, base, stack = lab.repo, lab.base_tree, lab.stack_tree
     if base == stack:
         return ()
     notes = []
-    if blob_at(repo, base, "ggml") == blob_at(repo, stack, "ggml"):
+    if lab.same:
         notes.append(
             "the stack changes nothing below ggml/: only the list of cases differs, and a case of "
             "both lists was run once"
@@ -351,13 +406,16 @@ def _finite(value: float | None) -> float | None:
 
 
 def _faults(
-    asked: Asked, base: SimProgram, stack: SimProgram, base_built: SimBuilt, stack_built: SimBuilt
+    asked: Asked, programs: tuple[SimProgram, SimProgram], builds: tuple[SimBuilt, SimBuilt]
 ) -> tuple[tuple[evidence.FaultRow, ...], list[str]]:
     """The faults of both sides, and those that only the stack has."""
     if not asked.checks:
         return (), []
-    there = faults.Side(base.heard.faults, (base_built.dsp, base_built.runtime))
-    here = faults.Side(stack.heard.faults, (stack_built.dsp, stack_built.runtime))
+    base, stack = programs
+    there, here = (
+        faults.Side(program.heard.faults, (built.dsp, built.runtime))
+        for program, built in zip(programs, builds, strict=True)
+    )
     found = faults.rows(there, None if asked.base_only else here)
     sides = {"base": base.heard.silent, "stack": 0 if asked.base_only else stack.heard.silent}
     lost = [

@@ -268,6 +268,14 @@ def _complete(
         found.problems.append(f"{whose}: {len(lacking)} cases have no result, as {lacking[0]}")
 
 
+def unsupported(cases: Sequence[CaseVerdict], problems: Sequence[str]) -> list[str]:
+    """The problem that nothing could be judged, where no other problem says why."""
+    totals = evidence.count(cases)
+    if problems or not cases or totals["passed"] + totals["failed"]:
+        return []
+    return [f"none of the {len(cases)} selected cases is supported"]
+
+
 # -- the whole ---------------------------------------------------------------------------
 
 
@@ -309,21 +317,18 @@ def validate(
     findings = [examine(stage, want) for want in wants]
     cases = tuple({(v.op, v.params): v for f in findings for v in f.verdicts}.values())
     problems = list(dict.fromkeys(p for f in findings for p in f.problems))
-    totals = evidence.count(cases)
-    if cases and not problems and not totals["passed"] + totals["failed"]:
-        problems.append(f"none of the {len(cases)} selected cases is supported")
     report = Report(
         target=TARGET,
         base_tree=base_tree,
         stack_tree="" if asked.base_only else stack_tree,
         ops=wants[0].entries,
         params=asked.params,
-        totals=totals,
+        totals=evidence.count(cases),
         cases=cases,
         per_op=evidence.per_op(cases),
         notes=tuple(dict.fromkeys((*plan.notes, *(n for f in findings for n in f.notes)))),
         limits=(LIMITS[plan.mode], TOLERANCE),
-        problems=tuple(problems),
+        problems=(*problems, *unsupported(cases, problems)),
         seconds=round(time.monotonic() - began, 1),
         tools=tools,
         reference=REFERENCE[plan.mode],
