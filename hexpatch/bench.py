@@ -164,7 +164,7 @@ def _listed(program: SimProgram, built: SimBuilt, name: str, wish: Wish) -> Meas
     return Measured(
         case.status,
         counters(alone),
-        _finite(errors.get(name)),
+        simrun.finite(errors.get(name)),
         exact if exact >= 0 and math.isfinite(exact) else None,
         case.error,
     )
@@ -192,14 +192,10 @@ def _own(program: SimProgram, built: SimBuilt, name: str, wish: Wish) -> Measure
     except (ValueError, KeyError, TypeError):
         return Measured("ERROR", error="it ended without a result")
     limit = LIMITS.get(tbo.op_of(name), LIMIT)
-    known = (_finite(nmse), exact if exact >= 0 and math.isfinite(exact) else None)
+    known = (simrun.finite(nmse), exact if exact >= 0 and math.isfinite(exact) else None)
     if not nmse <= limit:  # a NaN is no less wrong
         return Measured("FAIL", counters(alone), *known, f"NMSE = {nmse:.3g} > {limit:g}")
     return Measured("OK", counters(alone), *known)
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
 
 
 def unmeasured(rows: Iterable[Row]) -> list[str]:

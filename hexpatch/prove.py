@@ -276,20 +276,22 @@ def _tables(report: Report) -> list[str]:
     out = []
     tables = (("faults", evidence.fault_table(report)), ("NMSE", evidence.accuracy(report)))
     for name, rows in tables:
-        if rows:
-            widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-            for row in rows:
-                cells = "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True))
-                out.append(f"simulated {name}: {cells}".rstrip())
+        out += [f"simulated {name}: {line}" for line in _aligned(rows)]
     return out
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of a table as lines."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
 
 
 def lines(report: Report) -> list[str]:
     """The report for a terminal."""
-    rows = evidence.table(report)
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))] if rows else []
-    out = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows]
-    out += _tables(report)
+    out = [*_aligned(evidence.table(report)), *_tables(report)]
     shown = [c for word in _LISTED for c in report.of(word)]
     out += [f"{c.verdict}: {c.op}({c.params}) {c.error}".rstrip() for c in shown[:40]]
     if len(shown) > 40:

@@ -7,6 +7,7 @@ the case that caused it.
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import as_completed
@@ -121,6 +122,11 @@ class SimProgram(Program):
         """The same with other inputs; what it reports is kept apart."""
         shelf = replace(self.shelf, seed=seed) if self.shelf else None
         return replace(self, seed=seed, shelf=shelf, heard=Heard())
+
+
+def finite(error: float | None) -> float | None:
+    """A measured error as JSON can hold it: none where it was not measured, or is no number."""
+    return error if error is not None and math.isfinite(error) else None
 
 
 def _text(file: Path) -> str:

@@ -398,11 +398,7 @@ def _with_errors(case: CaseVerdict, base: SimProgram, stack: SimProgram) -> Case
     name = f"{case.op}({case.params})"
     there = base.heard.errors.get(name) if case.base is not None else None
     here = stack.heard.errors.get(name) if case.stack is not None else None
-    return replace(case, base_error=_finite(there), stack_error=_finite(here))
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+    return replace(case, base_error=simrun.finite(there), stack_error=simrun.finite(here))
 
 
 def _faults(

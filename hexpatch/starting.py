@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from hexpatch import oplog, workspace
 from hexpatch.errors import InvalidSeries, UsageError
 from hexpatch.oplog import Step
+from hexpatch.rebase import base_entry
 from hexpatch.series import Base, parse
 from hexpatch.session import Session
 from hexpatch.sources import Found
@@ -30,13 +31,10 @@ def init(
     except InvalidSeries as error:  # there is no such file yet to point into
         raise UsageError("; ".join(p.text for p in error.problems)) from None
     found = session.upstream.resolve(base_rev)
-    entry = Base(found.name, found.commit, found.tree)
-    if found.snapshot:
-        entry = Base(found.name, None, found.tree, found.snapshot)
     known = {
         own: path for own, path in KERNELS.items() if session.repo.lookup(f"{found.tree}:{path}")
     }
-    text = template(base=entry, src=src or known)
+    text = template(base=base_entry(found), src=src or known)
     before = workspace.durable(session.ws.root)
     files = {**before, SERIES: (text, False)}
     oplog.perform(session.ws, session.store, Step(session.command, files), before)
