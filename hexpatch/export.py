@@ -24,6 +24,7 @@ from hexpatch.prbranch import Branch, Cutter, NothingLeft, find_group, message_n
 from hexpatch.repo import Repo
 from hexpatch.series import Group
 from hexpatch.session import Session
+from hexpatch.sources import Found
 from hexpatch.tree import Tree
 from hexpatch.workspace import BRANCH
 
@@ -73,37 +74,13 @@ def run(
     for group in groups:
         outside_series(session.ws, folder / content.escaped(group.name))
     if not names:
-        grouped = {n for g in groups for n in g.patches}
-        alone = [p.name for p in session.series.active if p.name not in grouped]
-        if alone:
-            session.say(f"in no group, not exported: {', '.join(alone)}")
+        _say_ungrouped(session, groups)
     found = session.upstream.resolve(onto) if onto else session.base
-    cutter = Cutter(session, found)
-    branches: list[Branch] = []
-    errors: list[HexpatchError] = []
-    for group in groups:
-        try:
-            branch = cutter.cut(group)
-            _check_titles(branch, force)
-            branches.append(branch)
-        except NothingLeft as error:
-            if names:
-                errors.append(error)
-            else:
-                session.say(f"left out: {error.message}")
-        except HexpatchError as error:
-            errors.append(error)
-    if not errors:
-        session.store.flush()
-        errors = list(_refused(session, branches, force))
-    if errors:
-        raise _all(errors)
+    branches = _cut(session, groups, found, named=bool(names), force=force)
     plans = [_plan(session, branch, folder) for branch in branches]
     for plan in plans:
         plan.folder.stage()
-    refs: dict[str, str | None] = {}
-    for plan in plans:
-        refs.update(plan.refs)
+    refs = {name: oid for plan in plans for name, oid in plan.refs.items()}
     files = workspace.durable(session.ws.root)
     lost = [(b.group.branch, tip) for b in branches if (tip := _foreign(session, b))]
     folders = tuple(plan.folder.path for plan in plans if plan.folder.differs)
@@ -112,8 +89,43 @@ def run(
     for name, tip in lost:
         session.say(f"the commits of branch {name} are kept as {tip[:12]}")
     for folder in folders:
-        workspace.swap_in(folder)
+        workspace.swap_in(folder)  # where the step could not, this says why
     return [plan.exported for plan in plans]
+
+
+def _say_ungrouped(session: Session, groups: Sequence[Group]) -> None:
+    grouped = {n for g in groups for n in g.patches}
+    alone = [p.name for p in session.series.active if p.name not in grouped]
+    if alone:
+        session.say(f"in no group, not exported: {', '.join(alone)}")
+
+
+def _cut(
+    session: Session, groups: Sequence[Group], onto: Found, *, named: bool, force: bool
+) -> list[Branch]:
+    """The branches of all groups, or one error with what is wrong with each.
+
+    A group with nothing left to export is left out, unless somebody has named it.
+    """
+    cutter = Cutter(session, onto)
+    branches: list[Branch] = []
+    errors: list[HexpatchError] = []
+    for group in groups:
+        try:
+            branch = cutter.cut(group)
+            _check_titles(branch, force)
+            branches.append(branch)
+        except HexpatchError as error:
+            if isinstance(error, NothingLeft) and not named:
+                session.say(f"left out: {error.message}")
+            else:
+                errors.append(error)
+    if not errors:
+        session.store.flush()
+        errors = list(_refused(session, branches, force))
+    if errors:
+        raise _all(errors)
+    return branches
 
 
 def _all(errors: Sequence[HexpatchError]) -> HexpatchError:

@@ -414,6 +414,27 @@ def emptied(series: Series, gone: Collection[str]) -> list[str]:
     return said
 
 
+def _drop_gone(
+    out: Refreshed,
+    series: Series,
+    named: Sequence[Named],
+    owned: dict[str, dict[str, RawChange]],
+) -> bytes:
+    """series.yaml without the patches that have no commit any more; their files go, too."""
+    yaml = out.files[SERIES][0]
+    gone = {p.name for p in series.active} - {item.known.name for item in named if item.known}
+    for patch in series.patches:
+        if patch.name in gone:
+            yaml = seriesedit.remove_patch(yaml, patch.name)
+            out.files.pop(f"patches/{patch.file}", None)
+            for file in patch.files:
+                if not any(file in mine for mine in owned.values()):
+                    out.files.pop(file, None)
+            out.fate[patch.name] = "dropped"
+    out.notes += emptied(series, gone)
+    return yaml
+
+
 def _edit_series(
     out: Refreshed,
     series: Series,
@@ -421,18 +442,8 @@ def _edit_series(
     owned: dict[str, dict[str, RawChange]],
     new_base: Base | None,
 ) -> None:
-    yaml = out.files[SERIES][0]
-    stay = {item.known.name for item in named if item.known}
-    active = {p.name for p in series.active}
-    for patch in series.patches:
-        if patch.name in active and patch.name not in stay:
-            yaml = seriesedit.remove_patch(yaml, patch.name)
-            out.files.pop(f"patches/{patch.file}", None)
-            for file in patch.files:
-                if not any(file in mine for mine in owned.values()):
-                    out.files.pop(file, None)
-            out.fate[patch.name] = "dropped"
-    out.notes += emptied(series, active - stay)
+    """series.yaml as the commits want it: dropped and new patches, their files, order, base."""
+    yaml = _drop_gone(out, series, named, owned)
     after: str | None = None
     added = seriesorder.add_many(yaml, [n.name for n in named if n.known is None])
     yaml = added if added is not None else yaml
