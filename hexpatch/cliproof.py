@@ -136,7 +136,7 @@ def validate(
     .hexpatch/results and .hexpatch/runs, where results are kept with the trees they belong to. Exit
     status 1 if a case broke or got lost, or nothing could be judged.
     """
-    from hexpatch import part, prove, render
+    from hexpatch import evidence, part, prove, render
     from hexpatch.asked import Asked
 
     which = part.choice(base_only=base_only, upto=upto, group=group)
@@ -152,7 +152,7 @@ def validate(
     with opened(ctx) as session:
         report, page = prove.validate(session, target, asked, which, checks=checks, env=env)
     if as_json:
-        click.echo(prove.to_json(report))
+        render.out(evidence.to_json(report))
     else:
         for line in prove.lines(report):
             render.out(line)
@@ -384,6 +384,8 @@ def completion(shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
+    from hexpatch import render
+
     found = get_completion_class(shell)
     assert found is not None
-    click.echo(found(cli, {}, "hexpatch", "_HEXPATCH_COMPLETE").source())
+    render.out(found(cli, {}, "hexpatch", "_HEXPATCH_COMPLETE").source())

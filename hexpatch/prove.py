@@ -266,11 +266,6 @@ def _known(session: Session, target: Target) -> list[Entry]:
     return [*knownfail.load(), *(knownfail.load(own) if own else ())]
 
 
-def to_json(report: Report) -> str:
-    """The report for scripts."""
-    return evidence.to_json(report)
-
-
 def _tables(report: Report) -> list[str]:
     """Further tables of a simulated run; every line says so."""
     out = []
