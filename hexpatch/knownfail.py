@@ -140,6 +140,13 @@ def apply(
     `whole` are the ops of which every case was run. A known failure that the stack refuses, so that
     another device computes it, is no loss.
     """
+    return tuple(_known(case, entries) for case in cases), _stale(entries, cases, whole)
+
+
+def _stale(
+    entries: Sequence[Entry], cases: Sequence[CaseVerdict], whole: frozenset[str]
+) -> list[str]:
+    """Entries that name no case that fails, or not as many as they say."""
     problems = []
     for entry in entries:
         ran = [c for c in cases if entry.names(c) and c.base in (OK, *BAD)]
@@ -154,16 +161,16 @@ def apply(
                 f"{entry.place}: {entry}: {count} cases fail at the base, the entry says "
                 f"{entry.count}"
             )
-    found = []
-    for case in cases:
-        reason = next((e.reason for e in entries if e.names(case)), None)
-        failed = case.verdict in (FAILED, STILL, FLAKY) and case.base in BAD
-        late = case.verdict == UNKNOWN and case.base in BAD and case.stack in BAD
-        added = case.verdict == STILL and case.base is None
-        refused = case.verdict == LOST and case.base in BAD and case.stack == UNSUPPORTED
-        if reason is not None and (failed or late or added or refused):
-            error = f"{case.error}; {reason}" if case.error else reason
-            found.append(replace(case, verdict=KNOWN, error=error))
-        else:
-            found.append(case)
-    return tuple(found), problems
+    return problems
+
+
+def _known(case: CaseVerdict, entries: Sequence[Entry]) -> CaseVerdict:
+    """The case, known if an entry names it and it fails as the entry says."""
+    reason = next((e.reason for e in entries if e.names(case)), None)
+    failed = case.verdict in (FAILED, STILL, FLAKY) and case.base in BAD
+    late = case.verdict == UNKNOWN and case.base in BAD and case.stack in BAD
+    added = case.verdict == STILL and case.base is None
+    refused = case.verdict == LOST and case.base in BAD and case.stack == UNSUPPORTED
+    if reason is None or not (failed or late or added or refused):
+        return case
+    return replace(case, verdict=KNOWN, error=f"{case.error}; {reason}" if case.error else reason)

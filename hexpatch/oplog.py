@@ -89,12 +89,8 @@ def perform(ws: Workspace, store: Store, step: Step, before: FileState | None = 
     repo = store.repo
     old = workspace.durable(ws.root) if before is None else before
     refs_before = state_refs(repo)
-    refs_after = {**refs_before}
-    for name, oid in step.refs.items():
-        if oid is None:
-            refs_after.pop(name, None)
-        else:
-            refs_after[name] = oid
+    moved = {**refs_before, **step.refs}
+    refs_after = {name: oid for name, oid in moved.items() if oid is not None}
     changes = old != step.files or refs_before != refs_after or bool(step.undoes or step.keep)
     try:
         waiting = workspace.read_json(ws.pending)
@@ -107,24 +103,15 @@ def perform(ws: Workspace, store: Store, step: Step, before: FileState | None = 
     _keep_alive(repo, step, refs_before, refs_after)
     op = _record(store, step, old, refs_before, refs_after) if changes else None
     store.flush()
-    moves = workspace.stage_files(ws, old, step.files)
+    touched = step.checkout or step.remove_checkout
     journal = {
         "op": op,
-        "command": step.command,
-        "moves": [move._asdict() for move in moves],
+        "moves": [move._asdict() for move in workspace.stage_files(ws, old, step.files)],
         "refs": {n: o for n, o in step.refs.items() if refs_before.get(n) != o},
-        "checkout": step.checkout,
-        "detach": step.detach,
-        "index_only": step.index_only,
-        "remove_checkout": step.remove_checkout,
-        "pending": step.pending,
-        "layout": step.layout.as_json() if step.layout else None,
-        "folders": [os.fspath(folder) for folder in step.folders],
+        **_as_journal(step),
         "was": {
             "pending": waiting,
-            "checkout": Checkout(repo, ws.checkout).snapshot(dirty=step.force)
-            if step.checkout or step.remove_checkout
-            else None,
+            "checkout": Checkout(repo, ws.checkout).snapshot(dirty=step.force) if touched else None,
         },
     }
     with _uninterrupted():
@@ -138,6 +125,20 @@ def perform(ws: Workspace, store: Store, step: Step, before: FileState | None = 
             if left is None or not isinstance(error, (HexpatchError, OSError)):
                 raise
             raise HexpatchError(f"{error}\n{left}", getattr(error, "hint", None)) from error
+
+
+def _as_journal(step: Step) -> dict[str, Any]:
+    """What a later run needs of a step, to complete it."""
+    return {
+        "command": step.command,
+        "checkout": step.checkout,
+        "detach": step.detach,
+        "index_only": step.index_only,
+        "remove_checkout": step.remove_checkout,
+        "pending": step.pending,
+        "layout": step.layout.as_json() if step.layout else None,
+        "folders": [os.fspath(folder) for folder in step.folders],
+    }
 
 
 def _roll_back(ws: Workspace, repo: Repo, journal: dict[str, Any]) -> str | None:
