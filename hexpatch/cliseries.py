@@ -84,19 +84,30 @@ def init(
 @cli.command(name="import")
 @click.argument("what", nargs=-1, required=True)
 @click.option("--name", metavar="NAME", help="Name of the patch (one patch only).")
+@click.option(
+    "--map",
+    "maps",
+    multiple=True,
+    metavar="OLD=NEW",
+    help="Mails made for another layout: where a folder or file lies here. src/=ggml/src/",
+)
 @click.pass_context
-def import_(ctx: click.Context, what: Sequence[str], name: str | None) -> None:
+def import_(ctx: click.Context, what: Sequence[str], name: str | None, maps: Sequence[str]) -> None:
     """Add patches from mails, a branch or a range A..B.
 
     Changes: series.yaml, patches/, src/ and the checkout; all of it or nothing. A patch that
-    does not apply is refused by name. Cover letters are skipped and named.
+    does not apply is refused by name. Cover letters are skipped and named. With --map, the first
+    that fits a path rewrites it, and a path that none fits is refused.
     """
     from hexpatch import adding, incoming, render
 
+    rules = incoming.path_rules(maps)
     with opened(ctx) as session:
         files = [path_of(ctx, w) for w in what]
         if all(f.is_file() for f in files):
-            patches = incoming.read_mails(files, render.say)
+            patches = incoming.read_mails(files, render.say, rules)
+        elif rules and not _like_a_file(what[0]):
+            raise UsageError("--map is for mails", "`git format-patch` makes some of a range")
         elif len(what) == 1 and not files[0].exists() and not _like_a_file(what[0]):
             patches = incoming.read_range(session, what[0])
         else:

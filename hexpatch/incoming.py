@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from hexpatch import mail, refresh
-from hexpatch.errors import HexpatchError
+from hexpatch.errors import HexpatchError, UsageError
 from hexpatch.objects import Commit
-from hexpatch.patchfile import PatchFile, parse_patch, render_patch
+from hexpatch.patchfile import PatchFile, PathRule, parse_patch, render_patch
 from hexpatch.session import Session
 
 Read = Callable[[], PatchFile]
@@ -30,15 +30,28 @@ class Picked:
         return self.read()
 
 
-def read_mails(paths: Sequence[Path], say: object) -> list[Read]:
-    """Patches from patch files and mailboxes, in the order given."""
+def path_rules(texts: Sequence[str]) -> list[PathRule]:
+    """`OLD=NEW` as the rules that rewrite paths."""
+    rules = []
+    for text in texts:
+        old, sep, new = os.fsencode(text).partition(b"=")
+        if not sep or not old or not new:
+            raise UsageError(f"--map {text}: not of the form OLD=NEW", "as in src/=ggml/src/")
+        if old.endswith(b"/") != new.endswith(b"/"):
+            raise UsageError(f"--map {text}: a folder and no folder", "end both with /, or none")
+        rules.append((old, new))
+    return rules
+
+
+def read_mails(paths: Sequence[Path], say: object, rules: Sequence[PathRule] = ()) -> list[Read]:
+    """Patches from patch files and mailboxes, in the order given, their paths by `rules`."""
     assert callable(say)
     patches: list[Read] = []
     for path in paths:
         found, notes = mail.read_series(path.read_bytes(), os.fspath(path))
         for note in notes:
             say(f"{path}: {note}")
-        patches += [one.parse for one in found]
+        patches += [partial(one.parse, rules) for one in found]
     if not patches:
         names = ", ".join(os.fspath(p) for p in paths)
         raise HexpatchError(f"{names}: only a cover letter, no patch", "name the patches too")

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from hexpatch import header, plaindiff
 from hexpatch.errors import HexpatchError
-from hexpatch.patchfile import PatchFile, parse_patch, parse_patch_headers
+from hexpatch.patchfile import (
+    PatchFile,
+    PathRule,
+    map_paths,
+    parse_diff,
+    parse_patch,
+    parse_patch_headers,
+)
 
 # git mailsplit's rule: a From line with a time at the end starts a mail
 _FROM = re.compile(rb"From [^\n]*\d\d:\d\d(:\d\d)?[^\n]*\d{4}\r?$", re.MULTILINE)
@@ -33,9 +41,9 @@ class Mail(NamedTuple):
     raw: bytes
     place: str = ""
 
-    def parse(self) -> PatchFile:
-        """The patch, without the bytes of its diff: a mailbox may be large."""
-        parsed = parse_patch(self.raw, self.place, scissors=True, bare=True)
+    def parse(self, rules: Sequence[PathRule] = ()) -> PatchFile:
+        """The patch, its paths by `rules`; without its diff's bytes: a mailbox may be large."""
+        parsed = parse_patch(self.raw, self.place, scissors=True, bare=not rules)
         if not parsed.diffs:
             _not_lost(self.raw, self.place)
         if not parsed.diffs and not parse_patch_headers(self.raw, self.place).subject:
@@ -50,6 +58,9 @@ class Mail(NamedTuple):
                 f"{self.place}: its Date: is before 1970, which no sound commit can have",
                 "write another one there, and import it again",
             )
+        if rules:
+            diff = map_paths(parsed.diff, rules, self.place)
+            return parsed._replace(diffs=parse_diff(diff, self.place), diff=b"")
         return parsed
 
 

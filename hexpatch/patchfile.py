@@ -6,7 +6,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from hexpatch import header
 from hexpatch.binpatch import BadBinary, BinaryHunk, apply_delta
@@ -159,7 +159,10 @@ def render_patch(p: PatchFile) -> bytes:
 _BODY = re.compile(rb"^(?:@@ -|GIT binary patch\n)", re.MULTILINE)
 
 
-def map_paths(diff: bytes, rules: Sequence[tuple[bytes, bytes]], name: str) -> bytes:
+PathRule: TypeAlias = tuple[bytes, bytes]  # a path, and what stands for it
+
+
+def map_paths(diff: bytes, rules: Sequence[PathRule], name: str) -> bytes:
     """Rewrite the paths in a diff's header lines, and nothing else.
 
     The first rule that fits wins: `src/` stands for everything below, `README` for that path
@@ -182,13 +185,17 @@ def map_paths(diff: bytes, rules: Sequence[tuple[bytes, bytes]], name: str) -> b
     return b"".join(out)
 
 
-def _mapped(path: bytes, rules: Sequence[tuple[bytes, bytes]], name: str) -> bytes:
+def _mapped(path: bytes, rules: Sequence[PathRule], name: str) -> bytes:
     for old, new in rules:
         if path == old or path.startswith(old if old[-1:] in (b"", b"/") else old + b"/"):
             made = new + path[len(old) :]
             check_path(made, name)
             return made
-    raise HexpatchError(f"{name}: no rule says where {shown(path)} goes")
+    folder = shown(path).rpartition("/")[0]
+    place = f"{folder}/" if folder else shown(path)
+    raise HexpatchError(
+        f"{name}: no --map says where {shown(path)} goes", f"add `--map {place}=...`, or `={place}`"
+    )
 
 
 def _renamed(line: bytes, old: bytes, new: bytes) -> bytes:

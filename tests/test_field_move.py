@@ -287,3 +287,31 @@ def test_patches_for_another_layout_are_refused(field: Any, tmp_path: Path) -> N
     assert state(world) == before
     world.ok("import", *map(str, sorted((case / "want").glob("*.patch"))))
     assert tree_of(world) == "9c144f4855137896c0b2ee7c74ed6d7ebd6309ea"
+
+
+LAYOUT = ("src/=ggml/src/", "include/=ggml/include/", "CMakeLists.txt=ggml/CMakeLists.txt")
+
+
+def test_patches_for_another_layout_are_mapped(field: Any, tmp_path: Path) -> None:
+    upstream, case = field("28")
+    mails = [str(mail) for mail in sorted((case / "in").glob("*.patch"))]
+    world = started(tmp_path / "work", upstream / "llama")
+    before = state(world)
+    rules = [word for rule in LAYOUT for word in ("--map", rule)]
+    ran = world.fails("import", *mails, *rules)
+    assert "no --map says where tests/test-rows.c goes" in ran.err
+    assert "`--map tests/=...`" in ran.err
+    assert state(world) == before
+    world.ok("import", *mails, *rules, "--map", "tests/=tests/")
+    assert tree_of(world) == "9c144f4855137896c0b2ee7c74ed6d7ebd6309ea"
+    other = started(tmp_path / "other", upstream / "llama")
+    other.ok("import", *map(str, sorted((case / "want").glob("*.patch"))))
+    assert world.files() == other.files()
+
+
+@pytest.mark.parametrize("rule", ["src", "=x/", "src/=", "src/=ggml/src", "src=ggml/"])
+def test_a_map_that_is_none(field: Any, tmp_path: Path, rule: str) -> None:
+    upstream, case = field("28")
+    world = started(tmp_path / "work", upstream / "llama")
+    assert world.run("import", *map(str, (case / "in").glob("*")), "--map", rule).code == 2
+    assert world.run("import", "base..base", "--map", "src/=ggml/src/").code == 2

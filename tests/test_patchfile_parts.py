@@ -180,7 +180,7 @@ def test_map_paths_gives_the_wanted_patch_and_back() -> None:
         want = parse_patch((FIELD / "28-ggml-paths/want" / path.name).read_bytes(), "p").diff
         assert map_paths(diff, RULES, "p") == want
         assert map_paths(want, back, "p") == diff
-    with pytest.raises(HexpatchError, match=r"no rule says where tests/test-rows\.c goes"):
+    with pytest.raises(HexpatchError, match=r"no --map says where tests/test-rows\.c goes"):
         map_paths(
             parse_patch(sorted((FIELD / "28-ggml-paths/in").glob("*"))[0].read_bytes(), "p").diff,
             RULES[:3],
@@ -199,7 +199,7 @@ def test_map_paths_keeps_everything_else() -> None:
 
 
 def test_a_rule_for_a_name_is_no_prefix() -> None:
-    with pytest.raises(HexpatchError, match="no rule"):
+    with pytest.raises(HexpatchError, match="no --map"):
         map_paths(section(GOOD, "srcs/f.c"), [(b"src", b"x")], "p")
     moved = map_paths(section(GOOD, "src/f.c"), [(b"src", b"x")], "p")
     assert parse_diff(moved, "p")[0].path == b"x/f.c"
