@@ -65,7 +65,12 @@ class Wish:
     env: tuple[tuple[str, str], ...] = ()
     base_only: bool = False
     jobs: int | None = None
-    timeout: float = 900.0
+    timeout: float | None = None
+
+    @property
+    def limit(self) -> float:
+        """Seconds that a case may take."""
+        return self.timeout or 900.0
 
 
 def bench(
@@ -155,7 +160,7 @@ def _cases(programs: Sequence[SimProgram], wish: Wish) -> list[str]:
 def _listed(program: SimProgram, built: SimBuilt, name: str, wish: Wish) -> Measured:
     """A case of upstream's list."""
     alone = program.with_seed(FIRST_SEED)
-    out = execute(alone, name, wish.params, jobs=1, timeout=wish.timeout)
+    out = execute(alone, name, wish.params, jobs=1, timeout=wish.limit)
     if out.died or out.problem:
         return Measured(out.died or "ERROR", error=out.reason or out.problem)
     case = next((c for b in out.blocks for c in b.cases), CaseResult("", "", "UNSUPPORTED"))
@@ -173,9 +178,7 @@ def _listed(program: SimProgram, built: SimBuilt, name: str, wish: Wish) -> Meas
 def _own(program: SimProgram, built: SimBuilt, name: str, wish: Wish) -> Measured:
     """A shape of the user's own."""
     alone = program.with_seed(FIRST_SEED)
-    done = alone.other(
-        built.bin / BENCH, simrun.DEVICE, str(FIRST_SEED), name, timeout=wish.timeout
-    )
+    done = alone.other(built.bin / BENCH, simrun.DEVICE, str(FIRST_SEED), name, timeout=wish.limit)
     if done.timed_out:
         return Measured("TIMEOUT", error="time is up")
     if done.status:

@@ -132,7 +132,8 @@ def _facts(facts: Facts) -> Iterator[str]:
     yield ""
     yield f"- branch {code(facts.branch)}, tip {facts.tip}, tree {facts.tree}"
     yield f"- base {facts.base}"
-    yield f"- {facts.lines} changed lines in {len(facts.commits)} commits"
+    count = len(facts.commits)
+    yield f"- {facts.lines} changed lines in {count} commit{'s' * (count != 1)}"
     yield f"- review at upstream's pace (an hour for 200 to 400 lines): {pace(facts.lines)}"
     if facts.stacked_on:
         yield f"- stacked on {', '.join(facts.stacked_on)}, which has to go first"

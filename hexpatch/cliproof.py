@@ -175,9 +175,7 @@ def validate(
 @click.option("--base", "base_only", is_flag=True, help="Measure the base alone.")
 @_env
 @click.option("-j", "--jobs", type=click.IntRange(1), help="Simulated devices side by side.")
-@click.option(
-    "--timeout", type=_seconds, callback=_finite, default=900.0, help="Seconds per case [900]."
-)
+@click.option("--timeout", type=_seconds, callback=_finite, help="Seconds per case [900].")
 @json_option
 @click.pass_context
 def bench(
@@ -189,7 +187,7 @@ def bench(
     base_only: bool,
     env: Sequence[str],
     jobs: int | None,
-    timeout: float,
+    timeout: float | None,
     as_json: bool,
 ) -> None:
     """Count what ops do on a simulated device.

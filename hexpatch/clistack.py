@@ -65,7 +65,8 @@ def apply(
         for path, hunk, line in applied.moved_hunks:
             where = path.decode("utf-8", "replace")
             render.say(f"{applied.name}: {where}: hunk {hunk} sits at line {line}")
-    render.out(f"applied {len(made.patches)} patches on {result.base_name}")
+    count = len(made.patches)
+    render.out(f"applied {count} patch{'es' * (count != 1)} on {result.base_name}")
     render.out(f"tip       {made.tip}")
     render.out(f"tree      {made.tree}")
     render.out(f"checkout  {os.fspath(result.where)}")

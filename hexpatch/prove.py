@@ -203,8 +203,13 @@ def bench(
     session: Session, target: str, wish: Wish, *, env: Sequence[str]
 ) -> tuple[list[Row], Device]:
     """Count what ops do on a device model, base against stack."""
-    wish = replace(wish, env=_settings(env))
-    device = device_of(session, target)
+    device, wanted = device_of(session, target), _target(session, target)
+    wish = replace(
+        wish,
+        env=_settings(env),
+        jobs=wish.jobs or _number(wanted, "jobs"),
+        timeout=wish.timeout or _number(wanted, "timeout"),
+    )
     tree = session.base.tree if wish.base_only else session.stack.tree
     session.store.flush()
     if not wish.base_only:
@@ -242,7 +247,7 @@ def inspect(
         trees,
         arch=device.arch,
         functions=functions,
-        jobs=jobs,
+        jobs=jobs or _number(_target(session, target), "jobs"),
         say=session.say,
     )
 

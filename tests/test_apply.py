@@ -450,7 +450,7 @@ def test_a_second_run_is_told_who_holds_the_lock(stacked: World) -> None:
 
 
 def test_status_without_the_checkout(stacked: World) -> None:
-    assert f"checkout {stacked.checkout}\n" in stacked.ok("status").out
+    assert f"checkout  {stacked.checkout}\n" in stacked.ok("status").out
     shutil.rmtree(stacked.checkout)
     ran = stacked.ok("status")
     assert "applied, but the checkout is gone" in ran.out
