@@ -455,7 +455,7 @@ def test_status_without_the_checkout(stacked: World) -> None:
     ran = stacked.ok("status")
     assert "applied, but the checkout is gone" in ran.out
     assert "`hexpatch apply`" in ran.err
-    assert "checkout /" not in ran.out
+    assert "checkout  /" not in ran.out
     stacked.ok("apply")
     assert stacked.status()["sync"] == "in sync"
 
