@@ -35,7 +35,9 @@ def break_stale_locks(locks: Iterable[Path], since: float) -> None:
 def half_made(admin: Path) -> bool:
     """Was the `git worktree add` of this folder in `worktrees` killed? It unlocks it at its end."""
     reason = _read(admin / "locked")
-    return reason == _MAKING if _readable(admin) else reason in (None, b"", _MAKING)
+    if _readable(admin) or (admin / "index").exists():
+        return reason == _MAKING  # else it was in use, and a crash may have emptied its files
+    return reason in (None, b"", _MAKING)
 
 
 def forget_half_made(store: Path) -> None:

@@ -126,3 +126,17 @@ def test_a_work_tree_that_a_person_locked_stays(
     shutil.rmtree(there)
     stacked.ok("apply")
     assert (store / "worktrees/there/locked").exists()
+
+
+@pytest.mark.parametrize("name", ["HEAD", "commondir", "gitdir"])
+def test_what_a_crash_leaves_of_a_checkout_in_use_is_not_thrown_away(
+    stacked: World, name: str
+) -> None:
+    admin = stacked.root / WORKTREE
+    stacked.git("commit", "-q", "--allow-empty", "-m", "on no branch but in the log")
+    log = (admin / "logs/HEAD").read_bytes()
+    (admin / name).write_bytes(b"")
+    for command in ("status", "apply", "refresh", "undo"):
+        stacked.run(command)
+        assert (admin / "index").exists()
+        assert (admin / "logs/HEAD").read_bytes().startswith(log)
