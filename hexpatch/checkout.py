@@ -109,15 +109,33 @@ class Checkout:
         return Path(text.removeprefix("gitdir:").strip())
 
     def mend(self) -> None:
-        """Join work tree and store again after the workspace was moved or copied as a whole."""
+        """Join work tree and store again where the workspace was moved, or a crash parted them."""
         pointer = self._pointer()
         if pointer is None or self.exists:
+            self._fill_emptied()
             return
         ours = self.store.git_dir / "worktrees" / pointer.name
         if pointer.parts[-3:-1] != ours.parts[-3:-1] or not ours.is_dir():
             return
         workspace.write_atomic(ours / "gitdir", os.fsencode(f"{self.path}/.git\n"))
         workspace.write_atomic(self.path / ".git", os.fsencode(f"gitdir: {ours}\n"))
+
+    def _fill_emptied(self) -> None:
+        """Write what a crash has emptied of the files that tell git of a work tree in use."""
+        admin = self._pointer()
+        if admin is None or not (admin / "index").exists():
+            return
+        tip = self.store.ref(BRANCH)
+        last = litter.last_seen(admin) or tip
+        texts = {
+            "gitdir": f"{self.path}/.git",
+            "commondir": "../..",
+            "HEAD": f"ref: {BRANCH}" if last == tip else last,
+        }
+        for name, text in texts.items():
+            file = admin / name
+            if not (file.exists() and file.read_bytes().strip()):
+                workspace.write_atomic(file, os.fsencode(f"{text}\n"))
 
     @property
     def repo(self) -> Repo:
@@ -160,7 +178,11 @@ class Checkout:
             if head.read_bytes().strip() != b"ref: " + BRANCH.encode() or not place.exists():
                 continue
             pointer = Path(os.fsdecode(place.read_bytes().rstrip(b"\n")))
-            if pointer.exists() and pointer.parent.resolve() != self.path.resolve():
+            if (
+                pointer.name == ".git"
+                and pointer.exists()
+                and pointer.parent.resolve() != self.path.resolve()
+            ):
                 return pointer.parent
         return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterable
@@ -60,6 +61,13 @@ def forget_half_made(store: Path) -> None:
         if points_here or _read(pointer) == b"":
             pointer.unlink()
         shutil.rmtree(admin)
+
+
+def last_seen(admin: Path) -> str | None:
+    """The commit that HEAD was last at, by its log."""
+    lines = (_read(admin / "logs" / "HEAD") or b"").splitlines()
+    found = re.match(rb"[0-9a-f]{40} ([0-9a-f]{40}) ", lines[-1]) if lines else None
+    return found[1].decode() if found else None
 
 
 def drop_lost_pointer(tree: Path, store: Path) -> None:

@@ -128,15 +128,20 @@ def test_a_work_tree_that_a_person_locked_stays(
     assert (store / "worktrees/there/locked").exists()
 
 
+@pytest.mark.parametrize("detached", [False, True])
 @pytest.mark.parametrize("name", ["HEAD", "commondir", "gitdir"])
-def test_what_a_crash_leaves_of_a_checkout_in_use_is_not_thrown_away(
-    stacked: World, name: str
+def test_what_a_crash_has_emptied_of_a_checkout_in_use_is_written_again(
+    stacked: World, name: str, detached: bool
 ) -> None:
     admin = stacked.root / WORKTREE
-    stacked.git("commit", "-q", "--allow-empty", "-m", "on no branch but in the log")
-    log = (admin / "logs/HEAD").read_bytes()
+    if detached:
+        stacked.git("switch", "-q", "--detach", "HEAD~1")
+    (stacked.checkout / "README.md").write_text("staged\n")
+    stacked.git("add", "-A")
+    before, log = stacked.world(), (admin / "logs/HEAD").read_bytes()
     (admin / name).write_bytes(b"")
-    for command in ("status", "apply", "refresh", "undo"):
-        stacked.run(command)
-        assert (admin / "index").exists()
-        assert (admin / "logs/HEAD").read_bytes().startswith(log)
+    stacked.ok("status")
+    assert stacked.world() == before
+    assert (admin / "logs/HEAD").read_bytes() == log
+    assert stacked.git("diff", "--cached", "--name-only") == "README.md"
+    sound(stacked)
