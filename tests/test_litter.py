@@ -94,6 +94,7 @@ def test_a_checkout_that_git_was_just_adding(stacked: World, steps: int) -> None
     sound(stacked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [("export",), ("apply", "--into", "../there"), ("undo",)])
 @pytest.mark.parametrize("steps", [2, 4, 6, 8, 9])
 def test_another_work_tree_that_git_was_just_adding(

@@ -10,6 +10,8 @@ from conftest import HOST, World, edit, git
 from hexpatch import regions
 from hexpatch.regions import Region
 
+pytestmark = pytest.mark.slow  # the rest of the suite stays quick without it
+
 
 def resolve(world: World, *texts: str) -> None:
     """Replace each marked block by a person's text, and stage the file."""
