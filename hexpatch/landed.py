@@ -14,7 +14,7 @@ from typing import NamedTuple
 from hexpatch import place
 from hexpatch.objects import GITLINK
 from hexpatch.pick import Change, Laid
-from hexpatch.repo import NULL, Repo
+from hexpatch.repo import NULL, Blob, Repo
 from hexpatch.textmerge import merge_text
 from hexpatch.trace import Trace
 from hexpatch.tree import Content, Entry, Store, Tree
@@ -23,7 +23,6 @@ from hexpatch.tree import Content, Entry, Store, Tree
 MAX_COMMITS = 20000
 _SHORT, _LONG, _NEAR = 5, 24, 20  # letters, letters, lines
 
-_Blob = tuple[int, str]  # mode and id
 _Span = dict[bytes, tuple[Change, Change]]  # by path, the first and the last change of it
 
 
@@ -47,7 +46,7 @@ class _Step(NamedTuple):
     before: str
     commit: str
     subject: str
-    blobs: dict[bytes, tuple[_Blob, _Blob]]  # path -> before, after
+    blobs: dict[bytes, tuple[Blob, Blob]]  # path -> before, after
 
 
 def find(
@@ -84,21 +83,9 @@ def _note(found: dict[str, Landing], more: Sequence[Landing]) -> None:
 def _walk(repo: Repo, base: str, onto: str) -> list[_Step]:
     """Upstream's commits and what they touch, oldest first; one step if history is unknown."""
     if repo.is_ancestor(base, onto):
-        out = repo.git(
-            "log",
-            "--reverse",
-            "--topo-order",
-            "--no-merges",
-            "--no-renames",
-            "--raw",
-            "--no-abbrev",
-            "-r",
-            "-z",
-            "--format=%x01%H%x00%s",
-            f"--max-count={MAX_COMMITS}",
-            f"{base}..{onto}",
-        )
-        return [_step(block) for block in out.split(b"\x01")[1:]]
+        return [
+            _Step(f"{made.commit}^", *made) for made in repo.walked(base, onto, most=MAX_COMMITS)
+        ]
     changes = {
         c.path: ((c.old_mode, c.old_id), (c.new_mode, c.new_id))
         for c in repo.raw_diff(repo.tree_of(base), repo.tree_of(onto))
@@ -107,23 +94,7 @@ def _walk(repo: Repo, base: str, onto: str) -> list[_Step]:
     return [_Step(repo.tree_of(base), onto, subject, changes)]
 
 
-def _step(block: bytes) -> _Step:
-    fields = block.split(b"\0")
-    blobs: dict[bytes, tuple[_Blob, _Blob]] = {}
-    at = 2
-    while at + 1 < len(fields):
-        head = fields[at].lstrip(b"\n")
-        if not head.startswith(b":"):
-            at += 1
-            continue
-        old_mode, new_mode, old, new, _ = head[1:].decode().split(" ")
-        blobs[fields[at + 1]] = (int(old_mode, 8), old), (int(new_mode, 8), new)
-        at += 2
-    commit = fields[0].decode()
-    return _Step(f"{commit}^", commit, fields[1].decode("utf-8", "replace"), blobs)
-
-
-def _entry(store: Store, blob: _Blob) -> Entry | None:
+def _entry(store: Store, blob: Blob) -> Entry | None:
     mode, oid = blob
     # a Content of its own: thousands of versions must not stay in memory
     return None if oid == NULL or mode == GITLINK else Entry(mode, Content(store, oid=oid))
@@ -217,7 +188,7 @@ def _moves(repo: Repo, step: _Step) -> dict[bytes, bytes]:
     }
 
 
-def _exact(store: Store, blobs: tuple[_Blob, _Blob], change: Change) -> bool:
+def _exact(store: Store, blobs: tuple[Blob, Blob], change: Change) -> bool:
     before, after = _entry(store, blobs[0]), _entry(store, blobs[1])
     if change.pre is None or change.post is None or not change.hunks:
         return after.same(change.post) if after and change.post else after is change.post

@@ -8,7 +8,7 @@ import re
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from hexpatch import difftree, objects, proc
 from hexpatch.difftree import RawChange
@@ -68,13 +68,40 @@ def environment(*, user_config: bool = False) -> dict[str, str]:
     return env
 
 
+Blob: TypeAlias = tuple[int, str]  # mode and id
+
+
 class PathChange(NamedTuple):
     """A commit's change of one path: mode and blob before and after it."""
 
     commit: str
     subject: str
-    before: tuple[int, str]
-    after: tuple[int, str]
+    before: Blob
+    after: Blob
+
+
+class Walked(NamedTuple):
+    """A commit of upstream's history, and what it does: path -> before, after."""
+
+    commit: str
+    subject: str
+    blobs: dict[bytes, tuple[Blob, Blob]]
+
+
+def _walked(block: bytes) -> Walked:
+    """One commit of `git log --raw -z`."""
+    fields = block.split(b"\0")
+    blobs: dict[bytes, tuple[Blob, Blob]] = {}
+    at = 2
+    while at + 1 < len(fields):
+        head = fields[at].lstrip(b"\n")
+        if not head.startswith(b":"):
+            at += 1
+            continue
+        old_mode, new_mode, old, new, _ = head[1:].decode().split(" ")
+        blobs[fields[at + 1]] = (int(old_mode, 8), old), (int(new_mode, 8), new)
+        at += 2
+    return Walked(fields[0].decode(), fields[1].decode("utf-8", "replace"), blobs)
 
 
 class Clone(NamedTuple):
@@ -372,8 +399,10 @@ class Repo:
         oid, _, subject = out.decode("utf-8", "replace").rstrip("\n").partition("\0")
         return oid, subject
 
-    def changes_of(self, base: str, tip: str, path: bytes) -> list[PathChange]:
-        """What the commits of base..tip do to a path, oldest first; merges are left out."""
+    def walked(
+        self, base: str, tip: str, *, path: bytes | None = None, most: int | None = None
+    ) -> list[Walked]:
+        """What the commits of base..tip do, oldest first, of a path or of all; merges left out."""
         out = self.git(
             "log",
             "--reverse",
@@ -382,22 +411,23 @@ class Repo:
             "--no-renames",
             "--raw",
             "--no-abbrev",
+            "-r",
             "-z",
             "--format=%x01%H%x00%s",
             "--no-show-signature",
+            *([] if most is None else [f"--max-count={most}"]),
             f"{base}..{tip}",
-            "--",
-            os.fsdecode(b":(top,literal)" + path),
+            *([] if path is None else ["--", os.fsdecode(b":(top,literal)" + path)]),
         )
-        found = []
-        for block in out.split(b"\x01")[1:]:
-            commit, subject, *rest = block.decode("utf-8", "replace").split("\0")
-            raw = next((x.lstrip("\n") for x in rest if x.lstrip("\n").startswith(":")), None)
-            if raw is not None:
-                modes = raw[1:].split(" ")
-                before, after = (int(modes[0], 8), modes[2]), (int(modes[1], 8), modes[3])
-                found.append(PathChange(commit, subject, before, after))
-        return found
+        return [_walked(block) for block in out.split(b"\x01")[1:]]
+
+    def changes_of(self, base: str, tip: str, path: bytes) -> list[PathChange]:
+        """What the commits of base..tip do to a path, oldest first; merges are left out."""
+        return [
+            PathChange(made.commit, made.subject, *next(iter(made.blobs.values())))
+            for made in self.walked(base, tip, path=path)
+            if made.blobs
+        ]
 
     def range_diff(self, old_base: str, old: str, new_base: str, new: str) -> str:
         """git's own comparison of two versions of a series."""

@@ -310,14 +310,18 @@ def resolve(world: World, path: str = HOST, line: str = "HOST TEN\nhook a\n") ->
     world.git("add", path)
 
 
-def colleague(world: World, tmp_path: Path) -> World:
+def copy_of(world: World, root: Path) -> World:
     """The files of a series in another folder, as a clone of it has them."""
-    root = tmp_path / "colleague"
     for name, data in world.files().items():
         target = root / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(data)
     return World(root, world.upstream)
+
+
+def colleague(world: World, tmp_path: Path) -> World:
+    """Who has cloned the series."""
+    return copy_of(world, tmp_path / "colleague")
 
 
 def without_answers(world: World) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from conftest import CASES, HOST, World, commit, edit, git
+from conftest import CASES, HOST, World, commit, copy_of, edit, git
 
 KERNEL = "ggml/src/ggml-hexagon/htp/kernel.c"
 
@@ -19,14 +19,6 @@ def versioned(world: World) -> None:
     git(world.root, "init", "-q")
     git(world.root, "add", "-A")
     git(world.root, "commit", "-qm", "the series")
-
-
-def copy_of(world: World, folder: Path) -> World:
-    for name, data in world.files().items():
-        target = folder / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(data)
-    return World(folder, world.upstream)
 
 
 def test_refresh_is_the_inverse_of_apply(stacked: World) -> None:
